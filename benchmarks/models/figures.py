@@ -280,7 +280,7 @@ class _Judge:
     def __init__(
         self, hold: str, classes: tuple[Any, ...], codes: Mapping[str, NDArray[np.int64]]
     ) -> None:
-        from calibrant.thresholds.hold_text import parse_hold
+        from calibrant.thresholds.rates import parse_hold
 
         of, self.targets = parse_hold(hold)
         self.codes, self.k = codes, len(classes)

@@ -14,7 +14,7 @@ from calibrant.calibrators import (
     list_methods,
 )
 from calibrant.calibrators.base import registry
-from calibrant.calibrators.base.softmax import SoftmaxCalibrator
+from calibrant.calibrators.base.calibrator import SoftmaxCalibrator
 from calibrant.errors import InputError
 from calibrant.testing import check_calibrator
 from calibrant.testing.calibrator_rules import RULES

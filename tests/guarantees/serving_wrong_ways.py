@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from calibrant.cli.main import run
 from calibrant.store import Logged, LoggedRequest, PredictionLog
-from calibrant.store.insertion import insert_first, insert_rest
+from calibrant.store.predictions import insert_first, insert_rest
 from calibrant.store.records import new_id
 from calibrant.store.tally_updates import ClassPlaces, add_to_tallies
 

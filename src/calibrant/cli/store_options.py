@@ -67,7 +67,7 @@ def open_store(db: str, *, create: bool = False) -> Iterator[Store]:
     """Open and close the store at `db`; a missing one is created only with `create`."""
     require_store()
     from calibrant.store import Store
-    from calibrant.store.address import read_address
+    from calibrant.store.database import read_address
 
     if create:
         with Store.open(db) as store:

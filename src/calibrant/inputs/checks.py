@@ -16,14 +16,15 @@ from calibrant.inputs.arrays import (
     as_array,
     as_float,
     as_objects,
+    column_names,
     first_position,
     format_position,
     join_names,
     missing_value_error,
+    name_of,
+    order_columns,
     to_python,
 )
-from calibrant.inputs.class_columns import column_names, order_columns
-from calibrant.inputs.value_names import name_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_probs
-from calibrant.inputs.class_columns import column_names, order_columns
+from calibrant.inputs.arrays import column_names, order_columns
 from calibrant.metrics.binning import bin_index, check_bins, mass_edges
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.files.source import BatchLocation, ColumnOptions, Source
 from calibrant.inputs import IntArray
-from calibrant.inputs.value_names import MISSING, is_gap, name_of, spellings
+from calibrant.inputs.arrays import MISSING, is_gap, name_of, spellings
 from calibrant.scores.columns import Layout
 
 BOOLEAN_CODES = {"false": 0, "true": 1, "0": 0, "1": 1}

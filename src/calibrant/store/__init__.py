@@ -2,7 +2,6 @@
 
 from calibrant.store.audit_rows import AuditLog, AuditState, LabelledRow
 from calibrant.store.bundles import BundleLog
-from calibrant.store.counts import StoreCounts
 from calibrant.store.events import EventLog
 from calibrant.store.keys import KeyRing
 from calibrant.store.outcomes import OutcomeLog
@@ -23,7 +22,7 @@ from calibrant.store.records import (
     Recorded,
     new_id,
 )
-from calibrant.store.store import Store
+from calibrant.store.store import Store, StoreCounts
 from calibrant.store.tallies import TallyLog
 
 __all__ = [

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from calibrant.errors import InputError, StoreUnavailable
 from calibrant.store.database import Database
 from calibrant.store.database_errors import translate_errors
-from calibrant.store.outcome_requests import prune_requests
+from calibrant.store.outcomes import prune_requests
 from calibrant.store.records import Erased, new_id
 from calibrant.store.schema import erasures, labels, outcomes, predictions
 from calibrant.store.tally_updates import COUNTED, take_from_tallies

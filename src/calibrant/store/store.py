@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from calibrant.store import erasure, export
 from calibrant.store.audit_rows import AuditLog
 from calibrant.store.bundles import BundleLog
-from calibrant.store.counts import StoreCounts, count
 from calibrant.store.database import Database
 from calibrant.store.events import EventLog
 from calibrant.store.keys import KeyRing
@@ -21,8 +21,32 @@ from calibrant.store.migration import check_version, migrate
 from calibrant.store.outcomes import OutcomeLog
 from calibrant.store.predictions import PredictionLog
 from calibrant.store.records import Erased
-from calibrant.store.schema import ended_visits
+from calibrant.store.schema import bundles, ended_visits, keys, labels, outcomes, predictions
 from calibrant.store.tallies import TallyLog
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCounts:
+    """Number of rows per table; revoked keys are not counted."""
+
+    predictions: int
+    labels: int
+    outcomes: int
+    bundles: int
+    keys: int
+
+
+def count(database: Database) -> StoreCounts:
+    """Count the rows of a store in one snapshot."""
+    queries = {
+        table.name: select(func.count()).select_from(table)
+        for table in (predictions, labels, outcomes, bundles, keys)
+    }
+    queries["keys"] = queries["keys"].where(keys.c.revoked.is_(None))
+    with database.read(patient=True) as connection:
+        return StoreCounts(
+            **{name: connection.execute(query).scalar_one() for name, query in queries.items()}
+        )
 
 
 class VisitLog:

@@ -16,10 +16,9 @@ from calibrant.reports.threshold.page import point_view
 from calibrant.study.result import OutOfScope, PointResult
 from calibrant.study.rows.rows import StudyRows
 from calibrant.thresholds import OperatingPoint, Transfer, check_transfer
-from calibrant.thresholds.hold_text import parse_hold
 from calibrant.thresholds.labelled_rows import LabelledRows, fill_missing_codes
 from calibrant.thresholds.proof.largest_weight import name_weight_setting
-from calibrant.thresholds.rates import Rate, Target
+from calibrant.thresholds.rates import Rate, Target, parse_hold
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from calibrant.thresholds.classes import OperatingPoints, select_each
 from calibrant.thresholds.curve import OperatingCurve, RateCurve, operating_curve
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.proof.seen_labels import LabelUse
-from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import (
     RATES,
     Cost,
     Rate,
+    RateValue,
     Target,
     abstention,
     accuracy,

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
-from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.chosen import ChosenCandidate
 from calibrant.thresholds.labels_needed.unreachable import build_unreachable_error
 from calibrant.thresholds.operating_point import OperatingPoint
@@ -22,7 +21,7 @@ from calibrant.thresholds.proof.keeping import screen_candidates
 from calibrant.thresholds.proof.largest_weight import condition_clause
 from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
 from calibrant.thresholds.proof.seen_labels import NO_LABEL_USE, LabelUse
-from calibrant.thresholds.rates import Cost, Target
+from calibrant.thresholds.rates import EMPIRICAL, Cost, Target, check_confidence
 from calibrant.thresholds.saved_point import FORMAT
 
 

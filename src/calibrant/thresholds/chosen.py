@@ -14,8 +14,7 @@ from calibrant.thresholds.proof.expected_cost import cost_bound, cost_value
 from calibrant.thresholds.proof.largest_weight import condition_clause
 from calibrant.thresholds.proof.question import ThresholdProblem
 from calibrant.thresholds.proof.seen_labels import LabelUse
-from calibrant.thresholds.rate_value import RateValue
-from calibrant.thresholds.rates import RATES, Cost, Target
+from calibrant.thresholds.rates import RATES, Cost, RateValue, Target
 
 DEFAULT_CONFIDENCE = 0.95  # Confidence of intervals when no promise is made
 

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError, TargetUnreachable
-from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.objective import as_targets, resolve_objective
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.proof.question import build_problem
 from calibrant.thresholds.proof.seen_labels import NO_LABEL_USE, LabelUse
-from calibrant.thresholds.rates import Cost, Rate, Target
+from calibrant.thresholds.rates import EMPIRICAL, Cost, Rate, Target, check_confidence
 from calibrant.thresholds.saved_point import FORMAT
 from calibrant.thresholds.scores import labelled_scores
 from calibrant.thresholds.selection import solve_problem

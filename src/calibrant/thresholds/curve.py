@@ -16,8 +16,7 @@ from calibrant.stats.proportions import exact_bounds, wilson_bounds
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
 from calibrant.thresholds.proof.ranked import RankedRows
-from calibrant.thresholds.rate_value import RateValue
-from calibrant.thresholds.rates import RATES, Cost, Rate, coverage, precision
+from calibrant.thresholds.rates import RATES, Cost, Rate, RateValue, coverage, precision
 from calibrant.thresholds.scores import On
 
 POINTS = 2000  # Default number of thresholds in a curve: enough for a report page

@@ -12,8 +12,7 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.results import Interval
 from calibrant.stats import clopper_pearson, wilson
 from calibrant.thresholds.proof.ranked import RankedRows
-from calibrant.thresholds.rate_value import RateValue
-from calibrant.thresholds.rates import Cost, Rate
+from calibrant.thresholds.rates import Cost, Rate, RateValue
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
-from calibrant.thresholds.rate_value import RateValue
-from calibrant.thresholds.rates import Cost, Target
+from calibrant.thresholds.rates import Cost, RateValue, Target
 from calibrant.thresholds.saved_point import FORMAT, parse_saved_point
 from calibrant.thresholds.scores import On, as_scores, row_scores
 

@@ -7,9 +7,59 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Real
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from calibrant.errors import InputError
+from calibrant.results import Interval
+
+EMPIRICAL = "0.95 is usual, and None gives the plain empirical choice"
+"""Hint for functions that also accept `confidence=None`."""
+
+
+def check_confidence(confidence: Any, *, hint: str = "0.95 is usual") -> None:
+    """Raise `InputError` unless the confidence is a number strictly between 0 and 1."""
+    check_between_0_and_1(confidence, "confidence", hint)
+
+
+def check_between_0_and_1(value: Any, name: str, hint: str) -> None:
+    """Raise `InputError` unless the value is a number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise InputError(f"{name} must lie strictly between 0 and 1, got {value!r}: {hint}.")
+
+
+@dataclass(frozen=True)
+class RateValue:
+    """A rate at the threshold, measured on the rows that chose it.
+
+    Parameters
+    ----------
+    value : the estimate; None if no row meets the condition
+    interval : valid for a threshold fixed beforehand
+    n : rows that meet the condition; with weights their effective number
+    """
+
+    value: float | None
+    interval: Interval | None
+    n: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape."""
+        span = self.interval
+        out: dict[str, Any] = {"value": self.value, "low": None, "high": None, "n": self.n}
+        if span is not None:
+            out |= {"low": span.low, "high": span.high, "interval_method": span.method}
+        return out
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any], confidence: float) -> RateValue:
+        """Rebuild from `to_dict`."""
+        span = None
+        if saved["low"] is not None:
+            method = str(saved.get("interval_method", ""))
+            span = Interval(float(saved["low"]), float(saved["high"]), confidence, method)
+        value = None if saved["value"] is None else float(saved["value"])
+        return cls(value, span, saved["n"])
+
 
 Event = Literal["positive", "negative", "act", "pass"]
 Condition = Literal["positive", "negative", "act", "pass", "all"]
@@ -290,3 +340,39 @@ def parse_target(text: str) -> tuple[str | None, Target]:
             f"{text!r}: {match['value']!r} is not a number: write 85 percent as 0.85."
         ) from None
     return match["of"] or None, Target(rate, ">=" if match["sense"] == ">=" else "<=", value)
+
+
+def parse_hold(text: str, *, flag: str | None = None) -> tuple[str | None, tuple[Target, ...]]:
+    """Parse `class: rate>=value and rate>=value`; the class is None if it is not named."""
+    (of, first), *rest = (parse_target(part) for part in _parts(text))
+    for other, target in rest:
+        if of is None and other is not None:
+            raise InputError(
+                f"hold {text!r} names {other!r} after a target without a class: name it first, as "
+                f"in '{other}: {first} and {target}'."
+            )
+        if other not in (None, of):
+            separate = f"{other}: {target}"
+            remedy = (
+                f"give {separate!r} separately"
+                if flag is None
+                else f"give {separate!r} to a separate {flag}"
+            )
+            raise InputError(
+                f"hold {text!r} names {of!r} and {other!r}, but one threshold acts on one "
+                f"class: {remedy}."
+            )
+    return of, (first, *(target for _, target in rest))
+
+
+def _parts(text: str) -> list[str]:
+    """Split at " and ", except inside the name of a class, where no target precedes it."""
+    parts, joint = [""], ""
+    for i, piece in enumerate(re.split(r"(\s+and\s+)", text, flags=re.IGNORECASE)):
+        if i % 2:
+            joint = piece
+        elif re.search("[<>]=", parts[-1]):
+            parts.append(piece)
+        else:
+            parts[-1] += joint + piece if i else piece
+    return parts

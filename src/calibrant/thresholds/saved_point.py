@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.errors import InputError
-from calibrant.thresholds.rate_value import RateValue
-from calibrant.thresholds.rates import Cost, Target, parse_target
+from calibrant.thresholds.rates import Cost, RateValue, Target, parse_target
 
 FORMAT = 1
 """Version of the JSON that `to_dict` writes; newer ones are rejected, older ones always load."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray, as_labels, as_logits, as_probs
-from calibrant.inputs.class_columns import Kind, order_columns
+from calibrant.inputs.arrays import Kind, order_columns
 
 On = Literal["probs", "logits"]
 Scores = NDArray[np.floating[Any]]

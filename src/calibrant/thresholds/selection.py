@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.chosen import ChosenCandidate
 from calibrant.thresholds.labels_needed.unreachable import build_unreachable_error
 from calibrant.thresholds.measures import Measures
@@ -18,7 +17,7 @@ from calibrant.thresholds.proof.candidates import candidates_at_ends, fixed_cand
 from calibrant.thresholds.proof.keeping import screen_candidates
 from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
 from calibrant.thresholds.proof.seen_labels import NO_LABEL_USE, LabelUse
-from calibrant.thresholds.rates import Cost, Rate, Target
+from calibrant.thresholds.rates import EMPIRICAL, Cost, Rate, Target, check_confidence
 
 
 def select(

@@ -12,8 +12,8 @@ from tests.unit.store.rows import START, hours, label, outcome, put, row
 
 from calibrant.errors import InputError, StoreError, UnknownClass
 from calibrant.store import Label, Outcome, Recorded, outcomes
-from calibrant.store import outcome_requests as tellings
 from calibrant.store import schema as tables
+from calibrant.store.outcomes import claim_request
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -224,7 +224,7 @@ def test_of_two_that_tell_by_the_same_request_at_once_one_does(store, prediction
     late = threading.Thread(target=lambda: answers.append(tell(store, prediction, hash="h2")))
     with store._database.write() as connection:
         request = store.keyed_hash(b"key:retry")
-        assert tellings.claim_request(connection, request, "h1") is None
+        assert claim_request(connection, request, "h1") is None
         late.start()
         late.join(timeout=0.2)
         assert late.is_alive()

@@ -15,9 +15,10 @@ from tests.databases import (
     run_postgresql,
 )
 from tests.sentences import refuses
+from tests.unit.store.rows import label, outcome, put, row
 
 from calibrant.errors import StoreError, StoreUnavailable
-from calibrant.store import Erased, Store
+from calibrant.store import Erased, Store, StoreCounts
 
 
 def test_a_store_that_was_opened_is_ready_and_stays_so(blank_url):
@@ -187,3 +188,13 @@ def test_a_session_that_ended_is_known(store):
     store.visits.end("5d41", expires=datetime.now(UTC) + timedelta(hours=8))
     assert store.visits.ended("5d41")
     assert not store.visits.ended("77b2")
+
+
+def test_each_table_is_counted_and_revoked_keys_are_not(store):
+    assert store.counts() == StoreCounts(predictions=0, labels=0, outcomes=0, bundles=1, keys=0)
+    rows = put(store, *(row() for _ in range(5)))
+    store.outcomes.add([outcome(rows[0])], [label(one) for one in rows[:3]])
+    store.keys.add("shop", "predict")
+    gone, _ = store.keys.add("old shop", "predict")
+    store.keys.revoke(gone.id)
+    assert store.counts() == StoreCounts(predictions=5, labels=3, outcomes=1, bundles=2, keys=1)

@@ -6,6 +6,7 @@ from tests.sentences import refuses
 from calibrant.errors import InputError
 from calibrant.thresholds import RATES, Cost, Target, parse_target, precision, recall
 from calibrant.thresholds.proof.certify import as_share_claim
+from calibrant.thresholds.rates import check_between_0_and_1, parse_hold
 
 
 def test_a_comparison_makes_a_target():
@@ -93,3 +94,13 @@ def test_a_limit_that_every_decision_or_none_stays_under_is_refused(limit):
 def test_a_chain_of_comparisons_is_refused_instead_of_losing_its_first_half():
     with pytest.raises(InputError, match="two targets"):
         _ = 0.8 <= recall <= 0.9
+
+
+def test_example_of_check_between_0_and_1():
+    with refuses(InputError, "share must lie strictly between 0 and 1, got 5: 5 percent is 0.05."):
+        check_between_0_and_1(5, "share", "5 percent is 0.05")
+
+
+def test_a_hold_names_its_class_before_its_first_target():
+    with refuses(InputError, "precision>=0.9 and defect: recall>=0.5", "defect: precision>=0.9"):
+        parse_hold("precision>=0.9 and defect: recall>=0.5")

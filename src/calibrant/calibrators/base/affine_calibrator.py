@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.calibrators.base.calibrator import SoftmaxCalibrator
 from calibrant.calibrators.base.rows import CalibrationRows
-from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.calibrators.fits.affine import Affine, Penalty, fit_affine
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray

@@ -16,10 +16,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from calibrant.calibrators.base.registry import find_method
-from calibrant.calibrators.base.rows import Array, CalibrationRows, as_calibration_rows
+from calibrant.calibrators.base.rows import Array, CalibrationRows, as_calibration_rows, two_columns
+from calibrant.convert import log_probs_from_logits
 from calibrant.errors import InputError, NotFitted
 from calibrant.inputs import FloatArray, as_logits
-from calibrant.inputs.class_columns import order_columns
+from calibrant.inputs.arrays import order_columns
 from calibrant.inputs.row_sketch import RowSketch
 
 if TYPE_CHECKING:
@@ -401,3 +402,15 @@ def _reason(error: Exception) -> str:
     text = str(error).strip().splitlines()
     shown = text[0][:120] if text else type(error).__name__
     return f"missing {shown}" if isinstance(error, KeyError) else shown
+
+
+class SoftmaxCalibrator(Calibrator):
+    """Base class of methods that map log-probabilities (n, K) to new logits (n, K)."""
+
+    def _log_probs(self, logits: FloatArray) -> FloatArray:
+        log_probs = log_probs_from_logits(two_columns(logits))
+        return log_probs_from_logits(self._new_logits(log_probs))
+
+    @abstractmethod
+    def _new_logits(self, log_probs: FloatArray) -> FloatArray:
+        """Return logits of the calibrated probabilities."""

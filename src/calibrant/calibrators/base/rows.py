@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant.convert import log_odds_from_logits, log_probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray, as_labels, as_logits, as_weights
-from calibrant.inputs.class_columns import order_columns
+from calibrant.inputs.arrays import order_columns
 
 Array = NDArray[np.floating[Any]]
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from calibrant.calibrators.base.calibrator import SoftmaxCalibrator
 from calibrant.calibrators.base.registry import register
 from calibrant.calibrators.base.rows import CalibrationRows
-from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.calibrators.fits.inverse_temperature import check_bounds
 from calibrant.calibrators.fits.mixture import least_squares_shares, max_likelihood_shares
 from calibrant.calibrators.fits.scalar_search import find_minimum, subsample_rows

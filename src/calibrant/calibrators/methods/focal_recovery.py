@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrant.calibrators.base.calibrator import SoftmaxCalibrator
 from calibrant.calibrators.base.registry import register
 from calibrant.calibrators.base.rows import CalibrationRows
-from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray

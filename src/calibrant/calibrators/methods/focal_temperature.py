@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrant.calibrators.base.calibrator import SoftmaxCalibrator
 from calibrant.calibrators.base.registry import register
 from calibrant.calibrators.base.rows import CalibrationRows, two_columns
-from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.calibrators.fits.inverse_temperature import best_inverse_temperature, check_bounds
 from calibrant.calibrators.fits.scalar_search import find_minimum, subsample_rows
 from calibrant.calibrators.methods.focal_recovery import check_gamma, recover_logits

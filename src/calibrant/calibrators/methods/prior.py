@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from calibrant.calibrators.base.calibrator import SoftmaxCalibrator
 from calibrant.calibrators.base.registry import register
 from calibrant.calibrators.base.rows import CalibrationRows
-from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 

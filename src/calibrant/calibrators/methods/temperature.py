@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
+from calibrant.calibrators.base.calibrator import SoftmaxCalibrator
 from calibrant.calibrators.base.registry import register
 from calibrant.calibrators.base.rows import CalibrationRows
-from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.calibrators.fits.inverse_temperature import best_inverse_temperature, check_bounds
 from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError

@@ -14,8 +14,7 @@ from calibrant.reports.threshold.wording import aims_of, class_words, rate_title
 from calibrant.thresholds.curve import OperatingCurve
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
-from calibrant.thresholds.rate_value import RateValue
-from calibrant.thresholds.rates import RATES, Cost
+from calibrant.thresholds.rates import RATES, Cost, RateValue
 
 _COMPLEMENT = {
     "false_discovery": "precision",

@@ -10,8 +10,7 @@ from calibrant.errors import TargetUnreachable
 from calibrant.formatting import number, percent, quote_name
 from calibrant.results import Interval
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.rate_value import RateValue
-from calibrant.thresholds.rates import RATES
+from calibrant.thresholds.rates import RATES, RateValue
 
 Aim = tuple[str, str, float]  # A target: the name of the rate, ">=" or "<=", and the value
 

@@ -27,8 +27,7 @@ from calibrant.study.settings.training_checks import (
     check_training,
     require_torch,
 )
-from calibrant.thresholds.hold_text import parse_hold
-from calibrant.thresholds.rates import Target
+from calibrant.thresholds.rates import Target, parse_hold
 
 CANDIDATES = ("ce", "focal:gamma=1", "focal:gamma=3", "focal:gamma=5", "adafocal")
 """The losses of the return-reason paper, and AdaFocal."""

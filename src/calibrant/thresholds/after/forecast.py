@@ -10,10 +10,16 @@ from typing import Any
 from calibrant.errors import InputError
 from calibrant.results import Interval
 from calibrant.stats import clopper_pearson
-from calibrant.thresholds.checks import check_between_0_and_1, check_confidence
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.rate_value import RateValue
-from calibrant.thresholds.rates import RATES, Cost, Rate, Target
+from calibrant.thresholds.rates import (
+    RATES,
+    Cost,
+    Rate,
+    RateValue,
+    Target,
+    check_between_0_and_1,
+    check_confidence,
+)
 
 Span = tuple[float, float]
 

@@ -18,14 +18,13 @@ from calibrant.thresholds.after.target_check import (
     check_mean,
     check_share,
 )
-from calibrant.thresholds.checks import check_confidence
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.proof.largest_weight import (
     check_largest_weight,
     condition_clause,
     resolve_largest_weight,
 )
-from calibrant.thresholds.rates import Cost, Rate, Target, parse_target
+from calibrant.thresholds.rates import Cost, Rate, Target, check_confidence, parse_target
 from calibrant.thresholds.scores import as_scores, predict_classes
 
 Mask = NDArray[np.bool_]

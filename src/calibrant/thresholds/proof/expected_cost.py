@@ -14,8 +14,7 @@ from calibrant.stats import mean_upper_bound, switched_log_evidence
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.proof.candidates import Candidates
 from calibrant.thresholds.proof.ranked import RankedRows
-from calibrant.thresholds.rate_value import RateValue
-from calibrant.thresholds.rates import Cost, Target
+from calibrant.thresholds.rates import Cost, RateValue, Target
 
 
 def certify_cost(

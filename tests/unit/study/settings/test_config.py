@@ -11,7 +11,7 @@ from calibrant.errors import InputError
 from calibrant.study import StudyConfig
 from calibrant.study.settings.checks import flag_name, parse_shares
 from calibrant.study.settings.config import CANDIDATES
-from calibrant.thresholds.hold_text import parse_hold
+from calibrant.thresholds.rates import parse_hold
 
 TEXT = {"data": "tickets.csv", "label": "reason", "text": "message"}
 TABLE = {"data": "shop.csv", "label": "sold"}

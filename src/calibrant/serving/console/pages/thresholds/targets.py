@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from calibrant.errors import InputError
-from calibrant.thresholds.hold_text import parse_hold
 from calibrant.thresholds.objective import as_targets
 from calibrant.thresholds.proof.certify import as_share_claim
-from calibrant.thresholds.rates import Rate, Target, parse_target
+from calibrant.thresholds.rates import Rate, Target, parse_hold, parse_target
 
 MAX_TARGETS = 1000
 """Largest number of different targets per set of rows; hardly any error is left after that."""

@@ -20,7 +20,7 @@ from calibrant.client.messages import OutcomesBody, PredictBody, ProblemAnswer
 from calibrant.distribution import own_version
 from calibrant.serving.console import Console
 from calibrant.serving.http.api_page import render_api_page
-from calibrant.serving.http.host_guard import HostGuard
+from calibrant.serving.http.middleware import HostGuard
 from calibrant.serving.http.problems import handle_problems
 from calibrant.serving.routes import ROUTERS
 from calibrant.serving.routes.units import EraseBody

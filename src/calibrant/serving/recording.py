@@ -16,8 +16,7 @@ from calibrant.errors import StoreError, StoreUnavailable, StoreUnfit, UnknownBu
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.metrics import Metrics
-from calibrant.serving.request_inputs import apply_input_policy
-from calibrant.serving.scoring import ScoredRow, ScoreRequest
+from calibrant.serving.scoring import ScoredRow, ScoreRequest, apply_input_policy
 from calibrant.serving.settings import InputPolicy
 from calibrant.store import Logged, LoggedRequest, Prediction, Store
 from calibrant.store.records import new_id

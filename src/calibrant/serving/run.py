@@ -17,8 +17,7 @@ from dataclasses import replace
 from calibrant.errors import InputError
 from calibrant.serving.app import SETTINGS, app_from_environment, make_app
 from calibrant.serving.http.server import BACKLOG, Server
-from calibrant.serving.http.signals import handle_signals
-from calibrant.serving.http.workers import Workers, stop_with_parent
+from calibrant.serving.http.workers import Workers, handle_signals, stop_with_parent
 from calibrant.serving.service import Service
 from calibrant.serving.settings import Settings
 

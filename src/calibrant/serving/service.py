@@ -18,8 +18,7 @@ from calibrant.serving.bundle_slot import BundleSlot, Served
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.metrics import Metrics
 from calibrant.serving.recording import Recorder
-from calibrant.serving.request_inputs import InvalidInput, check_inputs
-from calibrant.serving.scoring import ScoreRequest, score
+from calibrant.serving.scoring import InvalidInput, ScoreRequest, check_inputs, score
 from calibrant.serving.settings import Settings
 from calibrant.serving.store_calls import Readiness, within
 from calibrant.store import Key, Store

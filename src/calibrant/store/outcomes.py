@@ -26,7 +26,11 @@ def find_request_hash(connection: Connection, request: str) -> str | None:
 
 
 def claim_request(connection: Connection, request: str, hash: str) -> str | None:
-    """Record a request; if its id is already recorded, return the hash of the earlier one."""
+    """Record a request; if its id is already recorded, return the hash of the earlier one.
+
+    Two keyed hashes and the time are stored. They identify neither a unit nor a prediction, so that
+    forgetting a unit does not affect them; `prune` deletes old ones.
+    """
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = {"request": request, "hash": hash, "at": datetime.now(UTC)}
     claim = insert(outcome_requests).values(row).on_conflict_do_nothing(index_elements=["request"])

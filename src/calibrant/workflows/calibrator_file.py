@@ -1,15 +1,25 @@
-"""Calibrator files: strict JSON, written atomically."""
+"""Calibrator files: saved, loaded, and applied to score files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from calibrant.errors import InputError
 from calibrant.files.strict_json import read_json, write_json
+from calibrant.files.write_table import check_table_file, write_tables
+from calibrant.scores.checks import floor_note
+from calibrant.scores.files import count_rows
+from calibrant.scores.tables import ScoreTable
+from calibrant.workflows.progress import Progress, no_progress
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from calibrant.calibrators import Calibrator
 
 
@@ -41,3 +51,67 @@ def build_calibrator(saved: Any, path: Path) -> tuple[Calibrator, float]:
         raise InputError(
             f"{path} is a damaged calibrator ({type(error).__name__}): fit and save it again."
         ) from error
+
+
+@dataclass(frozen=True)
+class AppliedCalibrator:
+    """Number of calibrated rows, the method, its classes, and notes for the user."""
+
+    rows: int
+    method: str
+    classes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def apply_file(
+    path: Path,
+    scores: list[str],
+    out: Path | None,
+    columns: dict[str, Any],
+    *,
+    progress: Progress = no_progress,
+) -> AppliedCalibrator:
+    """Calibrate the scores of files with the calibrator in `path`, in constant memory."""
+    if out is None:
+        raise InputError("-o is missing: name the file for the new scores, like -o out.parquet.")
+    check_table_file(out, name="-o")
+    calibrator, floor = read_calibrator(path)
+    table = ScoreTable(scores, zero_as=floor, **columns)
+    if out.resolve() in {file.resolve() for file in (path, *table.files)}:
+        raise InputError(f"-o {out} is also an input file: choose another name.")
+    classes = [str(name) for name in calibrator.classes_.tolist()]
+    order = table.order(classes, name=str(path))
+    floored: list[int] = []
+    with progress("calibrating", count_rows(table.files)) as advance:
+
+        def new_tables() -> Iterator[pa.Table]:
+            for new, n in _calibrate_batches(table, calibrator, order):
+                yield new
+                floored.append(n)
+                advance(new.num_rows)
+
+        rows = write_tables(out, new_tables(), name="-o")
+    notes = (*table.notes, *([floor_note(sum(floored), floor)] if sum(floored) else []))
+    return AppliedCalibrator(rows, calibrator.method, tuple(classes), notes)
+
+
+def _calibrate_batches(
+    table: ScoreTable, calibrator: Calibrator, order: list[int]
+) -> Iterator[tuple[pa.Table, int]]:
+    """Yield each batch with calibrated probabilities, and how many zeros were raised."""
+    back = np.argsort(order)
+    seen = 0
+    for batch in table.batches():
+        if calibrator.method == "identity" and batch.probs is not None:
+            probs = batch.probs.astype(np.float64)  # the identity keeps a 0
+        else:
+            with np.errstate(all="ignore"):  # non-finite results are refused below
+                probs = calibrator.predict_proba(batch.logits[:, order])[:, back]
+        if not np.isfinite(probs).all():
+            row = int(np.argmin(np.isfinite(probs).all(axis=1)))
+            raise InputError(
+                "the calibrator returned a non-finite probability for data row "
+                f"{seen + row + 1:,}: it is damaged, or the scores are far from the fitted ones."
+            )
+        seen += len(probs)
+        yield table.with_probs(batch, probs), batch.floored

@@ -1,24 +1,168 @@
-"""Predict the rows of a file with a bundle, batch by batch."""
+"""Prediction of files with a bundle: score, decide and write rows."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from calibrant.bundle import Bundle
+from calibrant.bundle.decisions import WORDS, predict_columns
 from calibrant.bundle.scope import flag_rows
 from calibrant.bundle.scores import ModelScores
+from calibrant.errors import InputError
+from calibrant.files.write_table import write_tables
+from calibrant.inputs import FloatArray
 from calibrant.workflows.bundle_rows import BundleRows
 from calibrant.workflows.progress import Progress, no_progress
 from calibrant.workflows.scored_rows import ScoredBatch
-from calibrant.workflows.write_predictions import (
-    PredictedRows,
-    PredictionSummary,
-    PredictionWriter,
-    refuse_existing_columns,
-    write_predictions,
-)
+
+
+@dataclass(frozen=True)
+class PredictionSummary:
+    """Counts of predictions."""
+
+    rows: int
+    predicted: Mapping[str, int]  # rows per most probable class
+    decisions: Mapping[str, int] | None  # rows per decision; None without an operating point
+    out_of_scope: int | None  # rows out of scope; None without a rule
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PredictedRows:
+    """A batch of rows with predictions."""
+
+    table: pa.Table  # columns to write again
+    probabilities: FloatArray  # (n, K)
+    decision: NDArray[Any] | None = None  # per row; None without an operating point
+    acted_as: Sequence[Any] | None = None
+    action: Sequence[str | None] | None = None
+    out_of_scope: NDArray[np.bool_] | None = None  # (n,) booleans; None without a rule
+    ids: Sequence[str] | None = None  # ids of the stored predictions; None if nothing is stored
+
+
+class FileRows(Protocol):
+    """Input rows of local or remote predictions."""
+
+    @property
+    def files(self) -> list[Path]:
+        """The input files."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes to show the user."""
+
+    def estimate(self) -> int | None:
+        """Estimate the number of rows."""
+
+
+class PredictionWriter:
+    """Adds prediction columns to batches, and counts."""
+
+    def __init__(
+        self, classes: Sequence[Any], *, decides: bool, scoped: bool, stored: bool = False
+    ) -> None:
+        self._names = [str(name) for name in classes]
+        self._classes = _column(classes)
+        self._decides, self._scoped, self._stored = decides, scoped, stored
+        self._rows = self._outside = 0
+        self._predicted = np.zeros(len(classes), dtype=np.int64)
+        self._decisions: Counter[str] = Counter()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the new columns."""
+        return predict_columns(
+            self._names, decides=self._decides, scoped=self._scoped, stored=self._stored
+        )
+
+    def add_columns(self, batch: PredictedRows) -> pa.Table:
+        """Return a batch with its new columns."""
+        codes = batch.probabilities.argmax(axis=1)
+        self._rows += len(codes)
+        self._predicted += np.bincount(codes, minlength=len(self._names))
+        probs = np.ascontiguousarray(batch.probabilities.T)
+        new = [self._classes.take(pa.array(codes)), *map(pa.array, probs)]
+        if batch.decision is not None:
+            words = {word: int(np.count_nonzero(batch.decision == word)) for word in WORDS}
+            self._decisions.update(words)
+            new += self._decision_columns(batch)
+        if batch.out_of_scope is not None:
+            self._outside += int(np.count_nonzero(batch.out_of_scope))
+            new.append(pa.array(batch.out_of_scope))
+        if batch.ids is not None:
+            new.append(pa.array(batch.ids, pa.string()))
+        table = batch.table
+        for name, column in zip(self.names, new, strict=True):
+            table = table.append_column(name, column)
+        return table
+
+    def summarise(self, notes: Sequence[str]) -> PredictionSummary:
+        """Return the counts."""
+        return PredictionSummary(
+            self._rows,
+            dict(zip(self._names, self._predicted.tolist(), strict=True)),
+            dict(self._decisions) if self._decides else None,
+            self._outside if self._scoped else None,
+            tuple(notes),
+        )
+
+    def _decision_columns(self, batch: PredictedRows) -> list[pa.Array]:
+        acted = list(batch.acted_as or [])
+        if pa.types.is_string(self._classes.type):
+            acted = [None if name is None else str(name) for name in acted]
+        return [
+            pa.array(batch.decision),
+            pa.array(acted, self._classes.type),
+            pa.array(list(batch.action or []), pa.string()),
+        ]
+
+
+def write_predictions(
+    batches: Generator[PredictedRows, None, None],
+    writer: PredictionWriter,
+    rows: FileRows,
+    out: Path | None,
+    *,
+    progress: Progress = no_progress,
+) -> PredictionSummary:
+    """Write rows with their predictions to `out`, or only count them."""
+    with progress("predicting", rows.estimate()) as advance:
+
+        def tables() -> Iterator[pa.Table]:
+            with closing(batches):  # ends its threads
+                for batch in batches:
+                    advance(0)  # ends here if the user interrupted
+                    yield writer.add_columns(batch)
+                    advance(batch.table.num_rows)
+
+        if out is not None:
+            write_tables(out, tables(), name="-o")
+        else:
+            for _ in tables():
+                pass
+    return writer.summarise(rows.notes)
+
+
+def refuse_existing_columns(existing: Sequence[str], new: Sequence[str], file: Path) -> None:
+    """Refuse a file that already has one of the new columns."""
+    for name in new:
+        if name in existing:
+            raise InputError(f"{file} already has a column '{name}': rename or drop it.")
+
+
+def _column(classes: Sequence[Any]) -> pa.Array:
+    """Return the classes as an Arrow array, as text if their types differ."""
+    one_type = len({type(name) for name in classes}) == 1
+    return pa.array(list(classes) if one_type else [str(name) for name in classes])
 
 
 def predict_file(

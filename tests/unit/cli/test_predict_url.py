@@ -16,7 +16,7 @@ from tests.unit.serving.running import running
 from tests.unit.serving.scripted import BUNDLE, SERVED, dropped, good, problem, scripted
 
 from calibrant.bundle import BundlePoint, pack
-from calibrant.cli import remote_predicting, remote_rows
+from calibrant.cli import remote_predict
 from calibrant.client import transport as client_transport
 from calibrant.files.write_table import write_tables
 from calibrant.ood import OodRule
@@ -170,7 +170,7 @@ def test_batches_that_are_too_large_are_halved(cli, service, tmp_path, most):
 
 
 def test_long_texts_travel_in_smaller_batches(cli, service, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote_predicting, "_BYTES", 1000)
+    monkeypatch.setattr(remote_predict, "_BYTES", 1000)
     texts = ["ö" * 300, *messages(20), "ö" * 2000, "end"]
     file = written(tmp_path / "in.parquet", {"message": texts})
     assert cli("predict", service.url, file).exit_code == 0
@@ -348,7 +348,7 @@ def test_a_service_that_is_away(cli, tmp_path):
 
 
 def test_a_service_that_goes_away_leaves_what_was_there(cli, service, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote_predicting, "_RETRIES", 1)
+    monkeypatch.setattr(remote_predict, "_RETRIES", 1)
     file, out = written(tmp_path / "in.csv", {"message": messages(1500)}), tmp_path / "out.csv"
     out.write_text("old")
     service.faults = [None] * 2 + [dropped] * 100
@@ -361,7 +361,7 @@ def test_a_service_that_goes_away_leaves_what_was_there(cli, service, tmp_path, 
 
 @pytest.mark.parametrize("batch", [1, 7])
 def test_the_size_of_batches_makes_no_difference(cli, service, tmp_path, monkeypatch, batch):
-    monkeypatch.setattr(remote_rows, "BATCH", batch)
+    monkeypatch.setattr(remote_predict, "BATCH", batch)
     file = written(tmp_path / "in.csv", {"message": messages(40)})
     assert cli("predict", service.url, file, "-o", tmp_path / "out.csv").exit_code == 0
     assert read(tmp_path / "out.csv")["message"] == messages(40)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
     from calibrant.reports.calibration.result import CalibrationResult
     from calibrant.scores import Scores
-    from calibrant.workflows.apply_calibrator import AppliedCalibrator
+    from calibrant.workflows.calibrator_file import AppliedCalibrator
 
 
 _PYTHON_ONLY = ("chain",)  # built from other calibrators
@@ -179,7 +179,7 @@ def calibrate_command(
     if apply is not None:
         _refuse_with_apply({"--method": method, "--test": test, "--html": html, "--score": score})
         from calibrant.cli.progress import progress
-        from calibrant.workflows.apply_calibrator import apply_file
+        from calibrant.workflows.calibrator_file import apply_file
 
         applied = apply_file(apply, scores, out, columns, progress=progress)
         _print_applied(applied, apply, out, json=json)

@@ -12,8 +12,7 @@ from calibrant.cli.output import echo, print_json, width
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
-    from calibrant.workflows.check_point import PromiseCheck
-    from calibrant.workflows.decide import DecisionCounts
+    from calibrant.workflows.decide import DecisionCounts, PromiseCheck
     from calibrant.workflows.point_file import PointFile
 
 
@@ -69,8 +68,7 @@ def decide_command(
     from calibrant.cli.progress import progress
     from calibrant.files.write_table import check_table_file
     from calibrant.scores.tables import ScoreTable
-    from calibrant.workflows.check_point import check_rows
-    from calibrant.workflows.decide import decide_file, zero_replacement
+    from calibrant.workflows.decide import check_rows, decide_file, zero_replacement
     from calibrant.workflows.point_file import read_point
 
     if out is not None:

@@ -13,8 +13,8 @@ from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.bundle import Bundle
-    from calibrant.cli.remote_predicting import RemoteService
-    from calibrant.workflows.write_predictions import PredictionSummary
+    from calibrant.cli.remote_predict import RemoteService
+    from calibrant.workflows.predict import PredictionSummary
 
 
 NAME = "predict"
@@ -103,7 +103,7 @@ def predict_command(
     if out is not None:
         check_table_file(out, name="-o")
     if bundle.lower().startswith(_SCHEMES):
-        from calibrant.cli.remote_predicting import RemoteService
+        from calibrant.cli.remote_predict import RemoteService
 
         service = RemoteService.connect(bundle, key, use_case, point)
         summary, source = _predict_with_service(
@@ -152,8 +152,7 @@ def _predict_with_service(
     positive: str | None,
 ) -> tuple[PredictionSummary, dict[str, str]]:
     """Predict with a service."""
-    from calibrant.cli.remote_predicting import predict_remotely
-    from calibrant.cli.remote_rows import open_remote_rows
+    from calibrant.cli.remote_predict import open_remote_rows, predict_remotely
 
     served = service.served
     _check_point(service.point, len(served.points), f"the bundle of {service.url}")

@@ -10,13 +10,25 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
+from typing import Any
 
 from prometheus_client import multiprocess
 
-from calibrant.serving.http.signals import handle_signals
+
+@contextmanager
+def handle_signals(handler: Any, *signals: signal.Signals) -> Iterator[None]:
+    """Handle signals with `handler` inside the block."""
+    previous = {number: signal.signal(number, handler) for number in signals}
+    try:
+        yield
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)
+
 
 _log = logging.getLogger("calibrant.serving")
 

@@ -3,7 +3,7 @@
 `_App.__call__` -> `HostGuard` -> `PredictEndpoint` answers these requests before FastAPI's router
 sees them. The route here describes them in the OpenAPI schema, and is reached only if the app is
 mounted below a path prefix of another app. To change how predictions are answered, edit
-`predict_endpoint.answer_predict`, which both use.
+`middleware.answer_predict`, which both use.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from calibrant.client.messages import PredictAnswer, PredictBody
-from calibrant.serving.http.predict_endpoint import PATH, answer_predict
+from calibrant.serving.http.middleware import PATH, answer_predict
 from calibrant.serving.routes.requests import describe_body, describe_problems, service_of
 
 router = APIRouter(tags=["predictions"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.sentences import assert_mentions
 
-from calibrant.serving.http.workers import Workers
+from calibrant.serving.http.workers import Workers, handle_signals
 
 FOLDER = "CALIBRANT_TEST_WORKERS"
 
@@ -141,3 +141,21 @@ def test_a_process_ends_when_its_parent_was_killed(folder):
         parent.kill()
         parent.wait()
     until(lambda: pids(folder, "end") == pids(folder, "up"))
+
+
+def test_signals_are_handled_and_given_back():
+    names = (signal.SIGHUP, signal.SIGUSR1)
+    before = [signal.getsignal(name) for name in names]
+    seen = []
+    with handle_signals(lambda number, frame: seen.append(number), *names):
+        for name in names:
+            signal.raise_signal(name)
+    assert seen == [signal.SIGHUP, signal.SIGUSR1]
+    assert [signal.getsignal(name) for name in names] == before
+
+
+def test_also_after_an_error():
+    before = signal.getsignal(signal.SIGHUP)
+    with pytest.raises(ValueError, match="broke"), handle_signals(signal.SIG_IGN, signal.SIGHUP):
+        raise ValueError("broke")
+    assert signal.getsignal(signal.SIGHUP) is before

@@ -20,7 +20,7 @@ from calibrant.serving.console.pages.predictions.wording import make_visible
 from calibrant.serving.console.pages.try_it.fields import MAX_FIELDS, Field, list_fields
 from calibrant.serving.console.shell.forms import Form
 from calibrant.serving.http.problems import validation_problem
-from calibrant.serving.request_inputs import InvalidInput, check_inputs
+from calibrant.serving.scoring import InvalidInput, check_inputs
 
 _SEVERAL_ROWS = "several rows were pasted: paste only one, with or without a header line"
 

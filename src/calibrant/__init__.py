@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from calibrant.study import StudyConfig, run_study
     from calibrant.thresholds import OperatingPoint, select
     from calibrant.training.image import ImageClassifier
+    from calibrant.training.ngrams import NgramClassifier
     from calibrant.training.tabular import TabularClassifier
     from calibrant.training.text import TextClassifier
 
@@ -57,6 +58,7 @@ __all__ = [
     "Evaluation",
     "ImageClassifier",
     "InputError",
+    "NgramClassifier",
     "OperatingPoint",
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
@@ -98,6 +100,7 @@ _MODULES = {
     "Evaluation": "calibrant.results",
     "ImageClassifier": "calibrant.training.image",
     "InputError": "calibrant.errors",
+    "NgramClassifier": "calibrant.training.ngrams",
     "OperatingPoint": "calibrant.thresholds",
     "PrecisionRecallDisplay": "calibrant.reports",
     "ReliabilityDisplay": "calibrant.reports",

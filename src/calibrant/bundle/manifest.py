@@ -14,9 +14,10 @@ from calibrant.errors import BundleError, InputError
 
 FORMAT = 4  # Format version; older formats load forever, newer ones raise `BundleError`
 
-SCORERS = {"none": 1, "torch": 2, "boosting": 4, "ensemble": 4}
+SCORERS = {"none": 1, "torch": 2, "boosting": 4, "linear": 4, "ensemble": 4}
 """Kinds of scorer, and the first format that has them: `none` takes scores, `torch` runs a network,
-`boosting` trees, and `ensemble` averages several models. `onnx` is reserved."""
+`boosting` trees, `linear` a linear layer, and `ensemble` averages several models. `onnx` is
+reserved."""
 
 _REMEDY = "pack it again, or restore a copy"
 _COMMANDS = "calibrant train (at its end) or calibrant pack"
@@ -61,7 +62,7 @@ def _is_scorer(value: Any) -> bool:
     return all(isinstance(value.get(k), t) for k, t in _PARTS.items())
 
 
-_MODELS = ("torch", "boosting")  # Kinds of scorer that run one model
+_MODELS = ("torch", "boosting", "linear")  # Kinds of scorer that run one model
 
 _PARTS: Mapping[str, type] = {
     "input": str, "columns": dict, "encoder": dict, "model": dict, "redact": bool

@@ -98,7 +98,7 @@ CARD = "card.md"  # Name of the model card file
 _PACKAGES = ("calibrant", "numpy", "scipy", "scikit-learn")
 
 
-_RESERVED = (CARD, FILE, "model.safetensors", "tokenizer.json", "model.txt")
+_RESERVED = (CARD, FILE, "model.safetensors", "tokenizer.json", "ngrams.json", "model.txt")
 
 
 def pack(  # noqa: PLR0913  # one argument per part of a bundle

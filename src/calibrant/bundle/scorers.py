@@ -1,4 +1,4 @@
-"""Models of a bundle by kind: a network, boosted trees, or a weighted ensemble of them."""
+"""Models of a bundle by kind: a network, a linear layer, boosted trees, or an ensemble of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.convert import log_probs_from_logits
+from calibrant.data.linear_scorer import LinearScorer
 from calibrant.data.row_scorer import RowScorer
 from calibrant.errors import InputError, MissingExtra
 from calibrant.inputs import FloatArray
@@ -29,13 +30,15 @@ def load_scorer(
 
     Parameters
     ----------
-    spec : the saved record; "kind" is "torch", "boosting" or "ensemble"
+    spec : the saved record; "kind" is "torch", "linear", "boosting" or "ensemble"
     folder : folder with its files
     classes : class names in the order of the logits
     device : device of networks: "cpu", "cuda", "cuda:1", or "auto" for a GPU if available
     prefix : prefix of the names of its files
     """
     kind = spec["kind"]
+    if kind == "linear":
+        return LinearScorer.load(spec, folder, classes=classes, prefix=prefix)
     if kind == "ensemble":
         members = [
             load_scorer(
@@ -64,8 +67,9 @@ def list_files(spec: Mapping[str, Any], prefix: str = "") -> list[str]:
         return [name for i, each in members for name in list_files(each, member_prefix(prefix, i))]
     if spec["kind"] == "boosting":
         return [f"{prefix}model.txt"]
-    tokenizer = [f"{prefix}tokenizer.json"] if spec["input"] == "text" else []
-    return [f"{prefix}model.safetensors", *tokenizer]
+    words = "ngrams.json" if spec["kind"] == "linear" else "tokenizer.json"
+    names = ["model.safetensors", *([words] if spec["input"] == "text" else [])]
+    return [f"{prefix}{name}" for name in names]
 
 
 def member_prefix(prefix: str, position: int) -> str:

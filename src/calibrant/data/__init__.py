@@ -2,6 +2,7 @@
 
 from calibrant.data import return_reasons
 from calibrant.data.encoders.image_encoder import ImageEncoder
+from calibrant.data.encoders.ngram_encoder import NgramEncoder
 from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.encoders.target_cut import TargetCut
 from calibrant.data.encoders.text_encoder import TextEncoder
@@ -16,6 +17,7 @@ from calibrant.data.splitting import split_rows
 __all__ = [
     "ImageEncoder",
     "ImageSet",
+    "NgramEncoder",
     "ResampledRows",
     "Splits",
     "TableEncoder",

@@ -8,6 +8,7 @@ from typing import Any
 
 from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.data.encoders.input_columns import InputColumns, format_names, require_columns
+from calibrant.data.encoders.ngram_encoder import NgramEncoder
 from calibrant.data.encoders.number_column import NumberColumn
 from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.data.encoders.table_columns import as_table
@@ -15,7 +16,8 @@ from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.encoders.text_encoder import TextEncoder, as_text_column
 from calibrant.errors import InputError
 
-Encoder = TextEncoder | SubwordEncoder | TableEncoder | ImageEncoder
+TextReader = TextEncoder | SubwordEncoder | NgramEncoder
+Encoder = TextReader | TableEncoder | ImageEncoder
 
 
 def kind_of(encoder: Any) -> str:
@@ -26,21 +28,21 @@ def kind_of(encoder: Any) -> str:
     >>> kind_of(TextEncoder())
     'text'
     """
-    if isinstance(encoder, TextEncoder | SubwordEncoder):
+    if isinstance(encoder, TextReader):
         return "text"
     if isinstance(encoder, TableEncoder):
         return "table"
     if isinstance(encoder, ImageEncoder):
         return "image"
     raise InputError(
-        "encoder must be a fitted TextEncoder, SubwordEncoder, TableEncoder or ImageEncoder, got "
-        f"{encoder!r}."
+        "encoder must be a fitted TextEncoder, SubwordEncoder, NgramEncoder, TableEncoder or "
+        f"ImageEncoder, got {encoder!r}."
     )
 
 
 def columns_of(encoder: Encoder, column: str | None) -> InputColumns:
     """Return the columns that an encoder reads; images stand in no table."""
-    if isinstance(encoder, TextEncoder | SubwordEncoder):
+    if isinstance(encoder, TextReader):
         return InputColumns(texts=(str(column),))
     if isinstance(encoder, ImageEncoder):
         return InputColumns()
@@ -51,7 +53,7 @@ def columns_of(encoder: Encoder, column: str | None) -> InputColumns:
 
 def as_inputs(inputs: Any, encoder: Encoder, column: str | None) -> Any:
     """Return texts as an Arrow column, a table as columns, images as bytes (n, H, W, C)."""
-    if isinstance(encoder, TextEncoder | SubwordEncoder):
+    if isinstance(encoder, TextReader):
         _refuse_numbers(inputs, str(column))
         return as_text_column(_text_column(inputs, str(column)), name="inputs")
     if isinstance(encoder, ImageEncoder):

@@ -7,7 +7,10 @@ from calibrant.training.bin_trace import BinTrace
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.image import ImageClassifier
 from calibrant.training.image_rows import ImageRows
+from calibrant.training.linear_path import LinearPath, PathRecord, fit_linear_path
+from calibrant.training.linear_solver import LinearLayer, fit_linear
 from calibrant.training.loop import train
+from calibrant.training.ngrams import NgramClassifier
 from calibrant.training.options import TrainingOptions
 from calibrant.training.records import TrainingResult
 from calibrant.training.scoring import predict_logits
@@ -24,12 +27,18 @@ __all__ = [
     "Hook",
     "ImageClassifier",
     "ImageRows",
+    "LinearLayer",
+    "LinearPath",
+    "NgramClassifier",
+    "PathRecord",
     "Run",
     "TabularClassifier",
     "TextClassifier",
     "TextRows",
     "TrainingOptions",
     "TrainingResult",
+    "fit_linear",
+    "fit_linear_path",
     "predict_logits",
     "train",
 ]

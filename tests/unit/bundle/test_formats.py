@@ -17,7 +17,8 @@ from tests.unit.bundle.model_parts import (
     table_scorer,
     text_scorer,
 )
-from tests.unit.bundle.parts import band, point, points_of, temperature, without_promise
+from tests.unit.bundle.parts import CLASSES, band, point, points_of, temperature, without_promise
+from tests.unit.data.test_linear_scorer import ngram_scorer
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
 from calibrant.bundle.manifest import FORMAT
@@ -87,6 +88,13 @@ def write_fixtures(folder):
         folder / f"format_{FORMAT}_subword",
         scorer=Scorer.mc_dropout(whole, passes=3, seed=1),
         points=[BundlePoint(point("defect", 0.41), "raw")],
+    )
+    pack(
+        folder / f"format_{FORMAT}_ngrams",
+        scorer=ngram_scorer(shift=(0.5, 0.0, -0.25), classes=CLASSES, column="message"),
+        calibrator=temperature(),
+        points=[BundlePoint(point("parts", 0.5), "calibrated")],
+        ood=OodRule("energy", 1.09, 0.95, 1000, equal=True),
     )
 
 
@@ -191,6 +199,17 @@ def test_a_thinned_transformer_gives_what_it_gave(version):
                 [-1.189274, -5.285233, -0.86625]]  # fmt: skip
     assert bundle.predict_logits(texts) == pytest.approx(np.array(expected), abs=1e-4)
     assert bundle.decide(texts).decision.tolist() == ["abstain", "abstain", "act"]
+
+
+def test_a_linear_model_for_texts_gives_what_it_gave():
+    bundle = load_bundle(FIXTURES / "format_4_ngrams", device="cpu")
+    assert bundle.scorer.networks == ("ngrams",)
+    assert bundle.columns.texts == ("message",)
+    texts = ["it came broken", "Too SMALL 👍?", ""]
+    expected = [[-0.431662, -1.909927, -0.368224], [-0.220827, 1.451583, 1.328008], [0.0] * 3]
+    assert bundle.predict_logits(texts) == pytest.approx(np.array(expected), abs=1e-5)
+    found = bundle.decide(texts)
+    assert found.out_of_scope.tolist() == [False, False, True]
 
 
 def test_what_is_packed_today_is_what_the_fixtures_hold(tmp_path):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.bundle.calib_rows import FILE
 from calibrant.bundle.card.wording import as_code, escape_html, list_names
 from calibrant.data.encoders.image_encoder import ImageEncoder
+from calibrant.data.encoders.ngram_encoder import NgramEncoder
 from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.data.encoders.text_encoder import TextEncoder
 from calibrant.formatting import format_count, number, printable
@@ -67,6 +68,12 @@ def misread_line(scorer: RowScorer) -> str:
             f"confidence as any other. At most {encoder.max_length:,} tokens of a text are read, "
             "including the special tokens."
         )
+    if isinstance(encoder, NgramEncoder):
+        return (
+            "A text is read as the set of its words, pairs of words and runs of characters: their "
+            "order beyond that, and all that did not occur in the train texts, are ignored. A text "
+            "without a known one cannot be scored."
+        )
     if isinstance(encoder, ImageEncoder):
         return (
             "Images that differ from the train images (another camera, light, distance or "
@@ -89,7 +96,10 @@ def stored_data_lines(scorer: RowScorer) -> Iterator[str]:
     if scorer.text:
         yield _REDACTED_NOTE if scorer.redact else _UNREDACTED_NOTE
     if isinstance(encoder, TextEncoder):
-        yield _words(int(encoder.min_count))
+        yield _words("tokenizer.json", "words", int(encoder.min_count), "time")
+    elif isinstance(encoder, NgramEncoder):
+        what = "words and short runs of characters"
+        yield _words("ngrams.json", what, int(encoder.min_count), "text")
     elif isinstance(encoder, SubwordEncoder):
         yield (
             "The bundle contains no texts. `tokenizer.json` is that of the pretrained network and "
@@ -112,10 +122,13 @@ def stored_data_lines(scorer: RowScorer) -> Iterator[str]:
         )
 
 
-def _words(min_count: int) -> str:
-    often = "" if min_count == 1 else f" that occur at least {format_count(min_count, 'time')}"
+def _words(file: str, what: str, min_count: int, unit: str) -> str:
+    often = f" that occur at least {format_count(min_count, unit)}"
+    if unit == "text":
+        often = f" that occur in at least {format_count(min_count, unit)}"
+    often = "" if min_count == 1 else often
     return (
-        "The bundle contains no texts, but `tokenizer.json` contains words of the train "
+        f"The bundle contains no texts, but `{file}` contains {what} of the train "
         f"texts{often}, up to the size of the vocabulary, including rare words and names."
     )
 
@@ -195,6 +208,8 @@ def failure_modes(bundle: Bundle) -> Iterator[str]:
                 "So is a row with a number whose distance from the train range of its column "
                 "exceeds the width of that range."
             )
+        if rule.equal and isinstance(getattr(bundle.scorer, "encoder", None), NgramEncoder):
+            yield "So is a text without a known n-gram."
     yield "When the class frequencies change, probabilities are biased until it is recalibrated."
     if bundle.scorer is not None:
         yield misread_line(bundle.scorer)

@@ -41,6 +41,7 @@ _FILES = {
     "calib.npz": "scores and true classes of the calibrate rows, without inputs",
     "card.md": "the model card, shown above",
     "model.safetensors": "the network's weights",
+    "ngrams.json": "the n-grams of the train texts, and in how many texts they occur",
     "report.html": "the report of the study",
     "tokenizer.json": "the vocabulary of the tokenizer",
 }

@@ -100,11 +100,10 @@ class LinearScorer(RowScorer):
         """Return logits (n, K)."""
         rows = self._read(inputs)
         features = self._features(rows)
-        logits = self._logits(features)
+        logits: FloatArray = self._logits(features)
         if self.shift is not None:
-            logits -= self.shift
-        unscorable = self._is_unknown(rows, features)
-        logits[unscorable] = 0.0
+            logits = logits - self.shift
+        logits[self._is_unknown(rows, features)] = 0.0
         return logits
 
     def compute_logits(self, rows: Any) -> NDArray[Any]:
@@ -117,7 +116,7 @@ class LinearScorer(RowScorer):
 
     def trial(self) -> FloatArray:
         """Return the layer's own logits of a made-up row: every feature is 1 divided by F."""
-        return self.weights.astype(np.float64).mean(axis=0)[None] + self.bias
+        return np.asarray(self.weights.astype(np.float64).mean(axis=0)[None] + self.bias)
 
     def explain(self, inputs: Any) -> Explanation:
         """Return what each n-gram, or each column, contributes to the logits of each row."""

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 
-_TYPES = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
+_TYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
 _NAMES = {kind: name for name, kind in _TYPES.items()}
 _ALIGN = 8
-_LONGEST = 100_000_000
-"""Longest header that the format allows, in bytes."""
+_LONGEST = 100_000_000  # Longest header that the format allows, in bytes
 
 
 def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:

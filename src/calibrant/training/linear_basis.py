@@ -101,11 +101,12 @@ class RowBasis(Basis):
 
     def logits(self, point: FloatArray) -> FloatArray:
         """Return X W (n, K)."""
-        return point[1]
+        return np.asarray(point[1])
 
     def weights(self, point: FloatArray) -> FloatArray:
         """Return W (F, K)."""
-        return self.transposed_times(point[0])
+        weights: FloatArray = self.transposed_times(point[0])
+        return weights
 
 
 def choose_basis(features: Features) -> Basis:
@@ -146,11 +147,10 @@ def _sparse_multiplier(matrix: csr_matrix) -> _Multiply:
         return multiply
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        tensor = torch.sparse_csr_tensor(
-            *(torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data)),
-            size=matrix.shape,
-            check_invariants=False,
+        starts, columns, values = (
+            torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data)
         )
+        tensor = torch.sparse_csr_tensor(starts, columns, values, size=matrix.shape)
 
     def multiply_fast(right: FloatArray) -> FloatArray:
         product = tensor @ torch.from_numpy(right.astype(kind))

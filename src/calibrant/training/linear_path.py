@@ -72,7 +72,7 @@ def fit_linear_path(
     n_classes: int,
     *,
     loss: LossLike = "ce",
-    penalties: Sequence[float] = PENALTIES,
+    penalties: float | Sequence[float] = PENALTIES,
     log_shift: FloatArray | None = None,
 ) -> LinearPath:
     """Fit linear layers with weaker and weaker penalties, and choose one on the steer rows.
@@ -118,7 +118,8 @@ def check_penalties(penalties: Any) -> list[float]:
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         raise InputError(f"C must be a number above 0 or a list of them, got {penalties!r}.")
     for value in listed:
-        if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < math.inf:
+        number = float(value) if isinstance(value, Real) else math.nan
+        if isinstance(value, bool) or not 0 < number < math.inf:
             raise InputError(f"C must hold numbers above 0, got {value!r}.")
     return sorted({float(value) for value in listed})
 

@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from calibrant.errors import InputError, TrainingError
@@ -40,8 +42,8 @@ class LinearLayer:
     bias : (K,) b
     """
 
-    weights: FloatArray
-    bias: FloatArray
+    weights: NDArray[Any]
+    bias: NDArray[Any]
 
     def logits(self, features: Features) -> FloatArray:
         """Return X W + b (n, K)."""
@@ -194,7 +196,7 @@ class _LossValue:
             value = self.loss(z, self.labels)
             value = value / n if self.summed else value
         check_value(value, type(self.loss).__name__)
-        value.backward()
+        value.backward()  # type: ignore[no-untyped-call]
         assert z.grad is not None
         return value.item(), z.grad.numpy()
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calibrant.results import Evaluation, Figure, Floor, Interval
 
-
 MISSING = "–"
 
 

@@ -34,7 +34,6 @@ from calibrant.thresholds import Band, LabelUse, OperatingPoint, OperatingPoints
 if TYPE_CHECKING:
     from calibrant.data.row_scorer import RowScorer
 
-
 _SAME = 1e-9
 
 
@@ -93,11 +92,7 @@ def _chosen_on(
 
 
 CARD = "card.md"  # Name of the model card file
-
-
 _PACKAGES = ("calibrant", "numpy", "scipy", "scikit-learn")
-
-
 _RESERVED = (CARD, FILE, "model.safetensors", "tokenizer.json", "ngrams.json", "model.txt")
 
 

@@ -15,7 +15,6 @@ from calibrant.errors import InputError, MissingExtra
 if TYPE_CHECKING:
     from calibrant.store import Store
 
-
 DEFAULT_DB = "sqlite:///calibrant.db"
 
 Db = Annotated[

@@ -13,8 +13,6 @@ import typer
 from calibrant.errors import InputError
 
 _DATA, _TRAINING, _PROMISES = "Data", "Candidates and training", "Promises"
-
-
 _COLUMN = "COLUMN"
 
 
@@ -39,20 +37,16 @@ Data = Annotated[
     ),
 ]  # fmt: skip
 
-
 Text = Annotated[str | None, _option("--text", _COLUMN, "Text column.", _DATA)]
-
 
 Tabular = Annotated[
     bool, typer.Option("--tabular", help="Use all columns as features.", rich_help_panel=_DATA)
 ]
 
-
 Images = Annotated[
     bool | None,
     _option("--images", None, "DATA is images: an npz file, or one folder per class.", _DATA),
 ]
-
 
 ImageSize = Annotated[
     int | None,
@@ -60,11 +54,9 @@ ImageSize = Annotated[
          show_default="original size"),
 ]  # fmt: skip
 
-
 LabelColumn = Annotated[
     str | None, _option("--label", _COLUMN, "Label column.", _DATA, show_default="label")
 ]
-
 
 Golden = Annotated[
     str | None,
@@ -72,12 +64,10 @@ Golden = Annotated[
          show_default="held-out rows of DATA"),
 ]  # fmt: skip
 
-
 Weight = Annotated[
     str | None,
     _option("--weight", _COLUMN, "Column of golden rows' weights.", _DATA),
 ]
-
 
 LargestWeight = Annotated[
     float | None,
@@ -85,17 +75,14 @@ LargestWeight = Annotated[
          show_default="the largest weight"),
 ]  # fmt: skip
 
-
 OutOfScope = Annotated[
     str | None, _option("--out-of-scope", "NAME", "Label of out-of-scope rows.", _DATA)
 ]
-
 
 Drop = Annotated[
     list[str] | None,
     _repeatable("--drop", _COLUMN, "Exclude a column; may be repeated.", _DATA),
 ]
-
 
 Category = Annotated[
     list[str] | None,
@@ -104,22 +91,18 @@ Category = Annotated[
     ),
 ]
 
-
 Cut = Annotated[
     bool | None,
     _option("--cut/--no-cut", None, "Split a numeric label into low and high.", _DATA),
 ]
 
-
 Group = Annotated[
     str | None, _option("--group", _COLUMN, "Keep rows with equal values in one split.", _DATA)
 ]
 
-
 Time = Annotated[
     str | None, _option("--time", _COLUMN, "Train on earlier rows, test on later ones.", _DATA)
 ]
-
 
 Shares = Annotated[
     str | None,
@@ -127,11 +110,9 @@ Shares = Annotated[
          show_default="8:1:1, or 7:1:2 without --golden"),
 ]  # fmt: skip
 
-
 Rows = Annotated[
     int | None, _option("--rows", "N", "Use a random sample of at most N rows.", _DATA)
 ]
-
 
 Redact = Annotated[
     bool | None,
@@ -139,18 +120,15 @@ Redact = Annotated[
          _DATA, show_default="redact"),
 ]  # fmt: skip
 
-
 Overlap = Annotated[
     str | None,
     _option("--overlap", "refuse|drop", "Handling of DATA rows that are also golden.", _DATA,
          show_default="refuse"),
 ]  # fmt: skip
 
-
 SplitSeed = Annotated[
     int | None, _option("--seed", "N", "Random seed of the splits.", _DATA, show_default="0")
 ]
-
 
 Candidates = Annotated[
     list[str] | None,
@@ -158,12 +136,10 @@ Candidates = Annotated[
           show_default="ce, focal with gamma 1, 3, 5, adafocal"),
 ]  # fmt: skip
 
-
 Seeds = Annotated[
     str | None,
     _option("--seeds", "N,N", "Random seeds for each candidate.", _TRAINING, show_default="0"),
 ]
-
 
 Model = Annotated[
     str | None,
@@ -172,13 +148,11 @@ Model = Annotated[
          show_default="bilstm, mlp or resnet50"),
 ]  # fmt: skip
 
-
 ModelOption = Annotated[
     list[str] | None,
     _repeatable("--model-option", "KEY=VALUE", "Network option like hidden=64; may be repeated.",
           _TRAINING),
 ]  # fmt: skip
-
 
 Epochs = Annotated[
     int | None,
@@ -186,13 +160,11 @@ Epochs = Annotated[
          show_default="20; tables 100; images 30; transformers 4"),
 ]  # fmt: skip
 
-
 BatchSize = Annotated[
     int | None,
     _option("--batch-size", "N", "Batch size.", _TRAINING,
          show_default="64; images 128; transformers 32"),
 ]  # fmt: skip
-
 
 LearningRate = Annotated[
     float | None,
@@ -200,13 +172,11 @@ LearningRate = Annotated[
          show_default="0.002; tables 0.001; images 0.1; transformers 0.00005"),
 ]  # fmt: skip
 
-
 Patience = Annotated[
     str | None,
     _option("--patience", "N|none", "Early stopping: epochs without improvement.", _TRAINING,
          show_default="4; tables 10; images and transformers none"),
 ]  # fmt: skip
-
 
 Training = Annotated[
     list[str] | None,
@@ -214,13 +184,11 @@ Training = Annotated[
                 _TRAINING),
 ]  # fmt: skip
 
-
 Resample = Annotated[
     str | None,
     _option("--resample", "over|under|smote", "Resample the train rows by class.", _TRAINING,
          show_default="none"),
 ]  # fmt: skip
-
 
 Jobs = Annotated[
     int | None,
@@ -229,12 +197,10 @@ Jobs = Annotated[
     ),
 ]
 
-
 Devices = Annotated[
     int | None,
     _option("--devices", "N", "GPUs per candidate.", _TRAINING, show_default="1"),
 ]
-
 
 Ensemble = Annotated[
     bool | None,
@@ -242,13 +208,11 @@ Ensemble = Annotated[
          show_default="no-ensemble"),
 ]  # fmt: skip
 
-
 McDropout = Annotated[
     int | None,
     _option("--mc-dropout", "N", "Also average N dropout samples of each network.", _TRAINING,
          show_default="0"),
 ]  # fmt: skip
-
 
 Calibrator = Annotated[
     str | None,
@@ -256,13 +220,11 @@ Calibrator = Annotated[
          show_default="auto"),
 ]  # fmt: skip
 
-
 Hold = Annotated[
     list[str] | None,
     _repeatable("--hold", "TARGET", 'Target like "spam: precision>=0.85"; may be repeated.',
           _PROMISES),
 ]  # fmt: skip
-
 
 PromiseConfidence = Annotated[
     float | None,
@@ -270,19 +232,16 @@ PromiseConfidence = Annotated[
          show_default="0.95"),
 ]  # fmt: skip
 
-
 Ood = Annotated[
     str | None,
     _option("--ood", "SCORE", "Out-of-distribution score: energy, entropy, max_logit, "
          "none.", _PROMISES, show_default="energy"),
 ]  # fmt: skip
 
-
 Action = Annotated[
     list[str] | None,
     _repeatable("--action", "CLASS=NAME", "Action for a class; may be repeated.", _PROMISES),
 ]
-
 
 Out = Annotated[
     str | None,
@@ -292,14 +251,12 @@ Out = Annotated[
     ),
 ]  # fmt: skip
 
-
 Config = Annotated[
     Path | None,
     typer.Option(
         "--config", metavar="FILE", help="Settings as a TOML file; flags override it.",
     ),
 ]  # fmt: skip
-
 
 Title = Annotated[
     str | None,
@@ -309,13 +266,8 @@ Title = Annotated[
     ),
 ]  # fmt: skip
 
-
 _KINDS = ("text", "tabular", "images")
-
-
 _TABLES = ("model_options", "training", "actions")  # merged key by key
-
-
 _LOSS = re.compile(r"\s*(?:[-+.\deE]+\s*\*\s*)?[A-Za-z_][\w.]*\s*(?:[:+]|$)")
 
 

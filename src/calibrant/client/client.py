@@ -27,8 +27,6 @@ from calibrant.client.transport import Transport
 from calibrant.errors import InputError, ServiceError
 
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
-
-
 _OUTCOME_KEYS = ("prediction", "label", "other", "source", "outcome", "value", "text")
 
 

@@ -27,30 +27,16 @@ def fingerprint(*arrays: NDArray[Any], named: str = "") -> str:
 
 
 MAX_HASHES = 1024  # Number of distinct hashes in a sketch
-
-
 FALSE_ALARM_RATE = 2.0**-20
 """Bound on the probability that independent rows are taken for the same ones."""
 
 
 _GRID = 2.0**20  # about 1e-6, the resolution of single precision
-
-
 _BLOCK = 1 << 17  # values per block, to stay within the CPU cache
-
-
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
-
-
 _MULTIPLIER_1, _MULTIPLIER_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-
 Hashes = NDArray[np.uint64]
-
-
 Counts = NDArray[np.int64]
-
-
 Scores = NDArray[np.floating[Any]]
 
 

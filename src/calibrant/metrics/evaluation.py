@@ -46,11 +46,7 @@ from calibrant.results import CalibrationTest, Evaluation, Figure, Verdict
 from calibrant.stats import clopper_pearson, holm, wilson
 
 LEVEL = 0.05
-
-
 _FEW_ROWS, _FEW_EVENTS = 30, 5
-
-
 _LEAST_VARIANCE = 1e-12  # Variance assumed for scores of exactly 0 or 1: small, but positive
 
 

@@ -224,7 +224,6 @@ _READERS: dict[str, type[CsvSource | JsonlSource | ParquetSource | NpzSource]] =
     ".npz": NpzSource,
 }
 
-
 _KIND = FileKind(
     noun="score file",
     suffixes=tuple(_READERS),

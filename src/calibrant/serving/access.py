@@ -18,17 +18,9 @@ from calibrant.store import Key
 from calibrant.store.keys import TOKEN, KeyRing
 
 _VALID_FOR = 1.0  # Seconds that a look-up is valid; a revoked key may be accepted that long
-
-
 _REFRESH_AFTER = 0.5  # Seconds after which a key in use is looked up again in the background
-
-
 _TIMEOUT = 10.0  # Timeout of a look-up in seconds
-
-
 _MAX_CACHED = 1_024  # Maximum number of cached keys, and of cached invalid tokens
-
-
 _MAX_UNKNOWN = 256
 """Maximum number of unknown tokens waiting for a look-up; further requests get 503."""
 
@@ -119,8 +111,6 @@ _FLUSH_TIMEOUT = 3.0
 
 
 _BURST_SHARE = 6.0  # Burst size is the rate per minute divided by this: ten seconds of requests
-
-
 _LONGEST_WAIT = 86_400.0  # Upper bound of `Retry-After`, in seconds
 
 

@@ -161,35 +161,15 @@ def _identity(path: Path | str) -> tuple[int, int] | None:
 
 
 SECRET = "secret"  # Name of the setting with the secret of keyed hashes
-
-
 _PROBE = "probe-"  # settings written to test whether writing works
-
-
 _PROBE_SIZE = 500_000
-
-
 _LOCK_WAIT = 5.0  # seconds to wait for a SQLite lock
-
-
 _CONNECT_WAIT = 3  # connection timeout of PostgreSQL, in seconds
-
-
 _STATEMENT_WAIT = 10  # statement timeout of PostgreSQL, in seconds
-
-
 _RECYCLE = 300  # lifetime of a PostgreSQL connection, in seconds
-
-
 _READ_ONLY = "25006"  # SQLSTATE of a write to a read-only server
-
-
 _POOL = {"pool_size": 5, "max_overflow": 10, "pool_timeout": 5, "hide_parameters": True}
-
-
 _WRITES, _SECRET = "calibrant_writes", "calibrant_secret"
-
-
 _NUL = "text contains a NUL character and cannot be stored: remove it."
 
 
@@ -367,7 +347,6 @@ def as_json(value: Any) -> str:
 
 
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # not an escaped backslash
-
 
 _encode_strict: Callable[[Any], str] = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":")

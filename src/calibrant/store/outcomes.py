@@ -51,8 +51,6 @@ def prune_requests(connection: Connection, before: datetime, limit: int) -> int:
 
 
 _LABEL_CLASSES_PIECE = 1_000  # ids per query
-
-
 _SHOWN = 8  # Classes listed in an error
 
 
@@ -101,15 +99,11 @@ def _bundles_of(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
 
 
 Feedback = tuple[tuple[Label, ...], tuple[Outcome, ...]]  # Labels and outcomes of a prediction
-
-
 _PIECE = 1_000  # ids per query
-
 
 _LABEL = (
     labels.c.id, labels.c.at, labels.c.prediction, labels.c.label, labels.c.source, labels.c.key
 )  # fmt: skip
-
 
 _OUTCOME = (
     outcomes.c.id, outcomes.c.at, outcomes.c.prediction, outcomes.c.name, outcomes.c.value,

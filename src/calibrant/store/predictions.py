@@ -193,11 +193,7 @@ def _count_some(connection: Connection, conditions: Sequence[ColumnElement[bool]
 
 
 _FIELDS = [predictions.c[field.name] for field in fields(Prediction)]
-
-
 _PIECE = 1_000  # ids per query
-
-
 _MOST = 10_000  # predictions per page
 
 

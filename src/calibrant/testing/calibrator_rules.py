@@ -29,8 +29,6 @@ from calibrant.testing.expectations import (
 )
 
 _NEAR_TIE = 1e-3
-
-
 _GRID_LOG_ODDS = np.linspace(-12.0, 12.0, 97)
 """Log-odds in steps of 1/4, over a wider range than those of the rows."""
 
@@ -116,17 +114,9 @@ def _fit_variants(
 
 
 Rule = Callable[[Calibrator, CalibratorCase, int], None]
-
-
 _NAMES = ("north", "east", "south", "west", "middle", "above", "below")
-
-
 _HUGE = 1e4
-
-
 _LARGE_SAMPLE = 4000
-
-
 _HARM = 0.02
 
 
@@ -422,7 +412,6 @@ def _log_loss(learned: Calibrator, case: CalibratorCase) -> float:
 
 
 REPETITION = "a weight must equal a repetition, or be refused"
-
 
 RULES: dict[str, Rule] = {
     "clone, get_params and set_params must work": parameters,

@@ -15,7 +15,6 @@ from calibrant.testing.expectations import expect
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-
 ROWS = 24
 HUGE = 1e4
 _STEP = 1e-5

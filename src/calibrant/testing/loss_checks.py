@@ -25,17 +25,9 @@ from calibrant.testing.loss_cases import (
 )
 
 Rule = Callable[[LossCase], None]
-
-
 _FEW = 6  # rows for numeric derivatives
-
-
 _DERIVATIVE = 1e-6
-
-
 _ROUNDING = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-2}
-
-
 _TIMES = (1, 3, 0, 2)
 
 

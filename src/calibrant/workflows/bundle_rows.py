@@ -28,7 +28,6 @@ from calibrant.workflows.scored_rows import (
 if TYPE_CHECKING:
     from calibrant.data.row_scorer import RowScorer
 
-
 _BATCH = 16_384  # Rows scored at a time: enough to group texts of similar length
 
 _DEEP_BATCH = 512  # Batch size of a transformer on a CPU, so that Ctrl-C does not wait for minutes

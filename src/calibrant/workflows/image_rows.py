@@ -20,7 +20,6 @@ from calibrant.workflows.scored_rows import ScoredBatch, score_in_order
 if TYPE_CHECKING:
     from calibrant.data.row_scorer import RowScorer
 
-
 _ARCHIVE = ".npz"
 _MIXED_SIZES = "images must all have the same size"
 

@@ -19,7 +19,6 @@ from calibrant.reports.calibration.result import Judgement
 if TYPE_CHECKING:
     from calibrant.scores import Scores
 
-
 FOLDS = 5
 MOST_JUDGED = 2_000_000  # Evaluate on a random sample beyond this number of rows
 

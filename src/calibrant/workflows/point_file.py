@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
     from calibrant.workflows.point_rows import FileCalibration
 
-
 MAKER = "threshold -o"
 
 

@@ -22,7 +22,6 @@ from calibrant.scores.files import open_source
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
 
-
 Floats = NDArray[np.floating[Any]]
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from calibrant.bundle.points import BundlePoint, Rule
     from calibrant.thresholds.operating_point import OperatingPoint
 
-
 _SHOWN = ("precision", "accuracy", "recall", "npv", "coverage", "cost")
 """Rates of a point on the card, if measured."""
 

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from calibrant.data.row_scorer import RowScorer
     from calibrant.ood import OodRule
 
-
 _REDACTED_NOTE = (
     "E-mail addresses, phone numbers, order numbers and similar data are redacted from every text "
     "by patterns before it is read. Names and unusual numbers may remain."
 )
-
 
 _UNREDACTED_NOTE = "Texts are read without redaction."
 

@@ -26,10 +26,7 @@ from calibrant.inputs.row_sketch import RowSketch
 if TYPE_CHECKING:
     from calibrant.calibrators.chain import Chain
 
-
 _lock = Lock()
-
-
 _limits: list[Any] = []
 """One entry per running fit; the first holds the limiter, which the last fit restores."""
 
@@ -63,10 +60,7 @@ def _controller() -> Any:
 
 
 FORMAT = 1  # Version of the JSON that `to_dict` writes; older versions load, newer ones are refused
-
-
 _BLOCK_ENTRIES = 1 << 22  # Array entries per block when predicting, which bounds temporary memory
-
 
 _DAMAGED_FILE_ERRORS = (
     ArithmeticError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError,

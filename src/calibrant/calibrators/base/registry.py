@@ -13,7 +13,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.calibrators.base.calibrator import Calibrator
 
-
 Class = TypeVar("Class", bound="type[Calibrator]")
 
 _METHODS: dict[str, type[Calibrator]] = {}

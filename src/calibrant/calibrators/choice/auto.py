@@ -107,8 +107,6 @@ def _explain_identity(trials: list[Trial], best: int) -> str:
 
 
 FEW_ROWS = 500  # Below this many rows only methods with one or two parameters are tried
-
-
 MARGIN = 1.5
 """Standard errors by which a method with per-class parameters must beat temperature scaling."""
 

@@ -21,8 +21,6 @@ from calibrant.inputs import FloatArray, IntArray
 Objective = Literal["nll", "mse"]
 
 MIN_LOGIT_SHARE = 1e-3  # Minimum share of the two components that depend on the logits
-
-
 SEARCH_FACTOR = 10.0  # T is searched within this factor of the best single temperature
 
 

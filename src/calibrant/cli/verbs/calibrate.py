@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from calibrant.scores import Scores
     from calibrant.workflows.calibrator_file import AppliedCalibrator
 
-
 _PYTHON_ONLY = ("chain",)  # built from other calibrators
-
 
 _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
     bool: ((bool,), "true or false"),
@@ -106,7 +104,6 @@ def _suggest(name: str, names: list[str]) -> str:
 
 
 NAME = "calibrate"
-
 
 EXAMPLE = (
     "calibrant demo --scores, then "

@@ -25,7 +25,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.scores import Scores
 
-
 NAME = "compare"
 EXAMPLE = "calibrant demo --scores, then calibrant compare runs/demo/scores.csv runs/demo/ideal.csv"
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from calibrant.workflows.decide import DecisionCounts, PromiseCheck
     from calibrant.workflows.point_file import PointFile
 
-
 NAME = "decide"
 EXAMPLE = (
     "calibrant decide runs/demo/scores.csv --point runs/demo/point.json "

@@ -26,7 +26,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.results import Evaluation
 
-
 NAME = "evaluate"
 EXAMPLE = "calibrant demo --scores, then calibrant evaluate runs/demo/scores.csv --group channel"
 MOST_IN_MEMORY = 2_000_000

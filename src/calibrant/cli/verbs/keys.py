@@ -15,7 +15,6 @@ from calibrant.cli.store_options import DEFAULT_DB, Db, open_store, require_stor
 if TYPE_CHECKING:
     from calibrant.store.records import Key
 
-
 NAME = "keys"
 HELP = "Create, list and revoke API keys."
 EXAMPLE = "calibrant keys add --name shop --role predict"

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from calibrant.bundle.calibration import BundleCalibration
     from calibrant.workflows.point_file import PointFile
 
-
 NAME = "pack"
 EXAMPLE = (
     "calibrant demo --scores, then calibrant threshold runs/demo/scores.csv "

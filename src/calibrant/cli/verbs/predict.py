@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from calibrant.cli.remote_predict import RemoteService
     from calibrant.workflows.predict import PredictionSummary
 
-
 NAME = "predict"
 EXAMPLE = (
     "calibrant predict runs/demo/bundle runs/demo/golden.csv -o predictions.csv, after "

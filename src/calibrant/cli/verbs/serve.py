@@ -15,7 +15,6 @@ from calibrant.errors import MissingExtra
 if TYPE_CHECKING:
     from calibrant.serving.service import Service
 
-
 NAME = "serve"
 EXAMPLE = "calibrant serve runs/demo/bundle --port 8000, after calibrant demo"
 

@@ -25,7 +25,6 @@ from calibrant.cli.store_options import (
 if TYPE_CHECKING:
     from calibrant.store.records import Erased
 
-
 NAME = "store"
 HELP = "Check, export, forget and prune recorded predictions."
 EXAMPLE = "calibrant store export -o predictions.parquet"

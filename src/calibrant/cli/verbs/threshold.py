@@ -17,7 +17,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.workflows.choose_point import ThresholdResult
 
-
 NAME = "threshold"
 EXAMPLE = (
     "calibrant demo --scores, then calibrant threshold runs/demo/scores.csv "

@@ -17,7 +17,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.study.result import PointResult
 
-
 NAME = "train"
 EXAMPLE = (
     "calibrant demo, then calibrant train runs/demo/logs.csv --text message --label reason "

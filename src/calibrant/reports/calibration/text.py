@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from calibrant.calibrators.choice.comparison import Choice
 
-
 _STYLES = {"better": "bold green", "worse": "bold yellow"}
 
 

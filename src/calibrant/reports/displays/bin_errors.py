@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 _HOW = (
     "Confidence minus accuracy on the steer (validation) split: above 0 the model is "
     "over-confident, below 0 under-confident."

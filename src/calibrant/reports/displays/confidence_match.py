@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 _STARS: dict[str, Any] = {"marker": "*", "markersize": 6, "linewidth": 0.9}
 Match = Literal["common", "independent", "true_top"]
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 Panels = NDArray[Any]  # Array of matplotlib axes
 
 _MANY = 150  # Epochs beyond which lines are drawn thinner

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from calibrant.fitting.gamma_history import GammaHistory
 
-
 _HOW = (
     "Over-confident rows get a larger gamma, which holds them back; under-confident rows get a "
     "smaller one, which pushes them on."

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 _IDEAL = "perfectly calibrated"
 _STRIP = "rows per bin"
 

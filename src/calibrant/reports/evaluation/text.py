@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-
 _MOST_CLASSES = 20
 _LONGEST = 120  # characters of a name
 _COMPARED = 60  # columns of a comparison besides the models' names

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from calibrant.thresholds import Target
 
-
 Result = OperatingPoint | OperatingPoints | Band | TargetUnreachable
 
 _SHOWN = {

@@ -19,32 +19,14 @@ from calibrant.serving.http.problems import PROBLEM_JSON, Problem, problem_respo
 from calibrant.serving.service import Service
 
 _TIMEOUT = 30.0  # Seconds for a request to arrive, and for a client to read some of its response
-
-
 _MIN_RATE = 16_384  # Bytes per second: every such amount of body extends the timeout by a second
-
-
 _CONNECTIONS_CHECK_EVERY = 5.0
-
-
 _LONGEST_HEAD = 65_536  # Maximum bytes of a request outside its body
-
-
 _UPGRADE_HEADERS = (b"upgrade", b"connection", b"http2-settings")
-
-
 _INVALID_HTTP = "the request is not valid HTTP: send HTTP/1.1."
-
-
 _INVALID_HOST = "an HTTP/1.1 request needs exactly one Host header: send one."
-
-
 _HEAD_TOO_LONG = f"the URL and headers exceed {_LONGEST_HEAD:,} bytes: send fewer or shorter ones."
-
-
 _TOO_SLOW = "the request did not arrive in time: send it again, faster."
-
-
 _TOO_MANY = "too many open connections: try again."
 
 
@@ -211,8 +193,6 @@ def max_connections() -> int:
 
 
 BACKLOG = 2048  # Maximum number of connections waiting to be accepted
-
-
 _CHECK_EVERY = 0.1
 
 

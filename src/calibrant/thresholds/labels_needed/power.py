@@ -20,11 +20,7 @@ from calibrant.thresholds.proof.walk import fewest_rows, plan_starts
 from calibrant.thresholds.rates import Cost, Target
 
 Mask = NDArray[np.bool_]
-
-
 _STEP = 1.08  # Ratio of consecutive ranks, when the starts of the walk are not enough
-
-
 _OUTCOMES = (("act", "positive"), ("act", "negative"), ("pass", "positive"), ("pass", "negative"))
 
 
@@ -211,11 +207,7 @@ def _walk(positions: IntArray, p_values: FloatArray, starts: IntArray, shares: F
 
 
 MOST_ROWS = 10**8  # No number is reported beyond this many rows
-
-
 VERSIONS = 200
-
-
 _MOST = 0.5  # If a smaller share of the curves meets the targets, meeting estimates count as chance
 
 

@@ -13,7 +13,6 @@ from calibrant.inputs import FloatArray
 if TYPE_CHECKING:
     from calibrant.thresholds.operating_point import OperatingPoint
 
-
 _SETTING = "largest_weight"
 _REMEDY = "; give {} if a row could weigh more"
 

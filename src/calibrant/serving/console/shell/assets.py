@@ -28,11 +28,7 @@ def asset(request: Request, version: str, name: str) -> Response:
 
 
 _MEDIA_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
-
-
 _REPORT_ASSETS = ("charts.js", "threshold.js", "report.css")
-
-
 _CACHE_FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 """URLs contain a hash of the content, so responses never change."""
 

@@ -30,12 +30,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-
 _MAX_SETTINGS = 300  # Largest number of settings listed
-
-
 _WORDED_KEYS = ("at", "by", "reason", "what")  # Keys of a change that are shown in sentences
-
 
 _FILES = {
     "calib.npz": "scores and true classes of the calibrate rows, without inputs",

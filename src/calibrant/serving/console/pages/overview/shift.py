@@ -21,7 +21,6 @@ from calibrant.store.tally_updates import SCORE_BINS
 if TYPE_CHECKING:
     from calibrant.bundle.calib_rows import CalibRows
 
-
 _DRAWS = 1_000  # Pairs of simulated samples that estimate the shift by chance
 
 

@@ -20,14 +20,8 @@ from calibrant.serving.service import Service
 from calibrant.store import Event, Store
 
 UNDONE = "This did not happen: the service stopped before the folder was changed."
-
-
 DOUBTFUL = "It is unknown whether this happened: the folder contained another version afterwards."
-
-
 UNDER_WAY = "In progress."  # Remarks in front of such an event in the trail
-
-
 _GRACE = timedelta(seconds=30)
 """Time allowed between an event and its change; clocks of two machines may differ."""
 

@@ -98,11 +98,7 @@ def _to_text(value: Any) -> str:
 
 
 PASTE = "paste"  # Field for a whole pasted row
-
-
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-
-
 _MAX_QUOTED = 40
 
 

@@ -28,7 +28,6 @@ _SCOPE_SCORES = {
     "max_logit": "negative largest logit",
 }
 
-
 _MIN_EDGE, _MAX_ODDS = 1e-9, 1e6
 """Closer to 0 or 1 than this, scores are shown as log-odds, clipped to this range."""
 
@@ -161,8 +160,6 @@ def _comparison(comparison: RuleComparison, calibrator: bool) -> str:
 
 
 _MAX_CLASSES = 10  # Classes whose probability is shown at once; the rest can be expanded
-
-
 _MIN_REACH, _MARGIN, _MAX_REACH = 4.6, 1.5, 60.0
 """Log-odds that a slider spans to each side: at least 1 to 99 %, and both marks with a margin."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.sentences import assert_mentions
 
-from calibrant.serving.http.workers import Workers, handle_signals
+from calibrant.serving.run import Workers, handle_signals
 
 FOLDER = "CALIBRANT_TEST_WORKERS"
 
@@ -107,7 +107,7 @@ def test_they_are_told_of_sighup_replaced_and_ended(folder, caplog):
 
 
 def test_one_that_does_not_end_is_killed(folder, monkeypatch, caplog):
-    monkeypatch.setattr("calibrant.serving.http.workers._KILL_AFTER", 0.0)
+    monkeypatch.setattr("calibrant.serving.run._KILL_AFTER", 0.0)
     run(lambda: until(lambda: len(pids(folder, "up")) == 1), deaf, count=1, drain=0.05)
     assert not any(alive(pid) for pid in pids(folder, "up"))
     assert_mentions(caplog.text, "did not exit in time", "killed")
@@ -115,7 +115,7 @@ def test_one_that_does_not_end_is_killed(folder, monkeypatch, caplog):
 
 PARENT = """
 import multiprocessing, os, sys, threading, time
-from calibrant.serving.http.workers import stop_with_parent
+from calibrant.serving.run import stop_with_parent
 
 def child(folder):
     gone = threading.Event()

@@ -12,6 +12,7 @@ import pytest
 import calibrant
 
 HEAVY = ("torch", "plotly", "matplotlib", "pandas", "sklearn", "scipy.stats", "pyarrow")
+MOST_WITH_ONE_IMPORTER = 64
 SOURCES = Path(calibrant.__file__).parent
 MODULES = [
     name
@@ -91,6 +92,59 @@ def test_files_and_functions_stay_small():
                 body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body
                 length = node.end_lineno - body[0].lineno + 1
                 assert length <= 50, f"{path.name}: {node.name} has {length} lines"
+
+
+def parse_modules():
+    """Return the syntax tree of each module by its dotted name, without `__init__`."""
+    trees = {}
+    for path in SOURCES.rglob("*.py"):
+        name = ".".join(path.relative_to(SOURCES.parent).with_suffix("").parts)
+        trees[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return trees
+
+
+def find_importers(trees):
+    """Return the modules that import each module, itself and packages (`__init__`) apart."""
+    importers = {name: set() for name in trees if not name.endswith("__init__")}
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                imported = {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+            elif isinstance(node, ast.Import):
+                imported = {each.name for each in node.names}
+            else:
+                continue
+            for module in imported & importers.keys() - {name}:
+                importers[module].add(name)
+    return importers
+
+
+REGISTRIES = {
+    "calibrant.cli.app",  # verbs
+    "calibrant.serving.console.routes",  # pages
+    "calibrant.boosting.names",  # objectives
+}
+"""Modules that list the members of a family; each member is a concept."""
+
+
+def test_few_modules_serve_one_other_module_only():
+    """A file that one other file imports is often a piece of it, cut off by its length."""
+    apart = {
+        name
+        for name, users in find_importers(parse_modules()).items()
+        if len(users) == 1 and not users & REGISTRIES and not next(iter(users)).endswith("__init__")
+    }
+    assert len(apart) <= MOST_WITH_ONE_IMPORTER, "\n".join(sorted(apart))
+
+
+def test_a_public_class_name_has_one_meaning():
+    homes = {}
+    for module, tree in parse_modules().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module)
+    shared = {name: modules for name, modules in homes.items() if len(modules) > 1}
+    assert not shared, f"rename all but one of {shared}"
 
 
 def test_the_version_is_that_of_the_installed_package():

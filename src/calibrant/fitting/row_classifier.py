@@ -54,7 +54,7 @@ def steer_mask(labels: IntArray, share: float, *, seed: int = 0) -> NDArray[np.b
 
 
 @dataclass(frozen=True)
-class Splits:
+class FitRows:
     """Train and steer rows with their labels.
 
     Parameters
@@ -149,7 +149,7 @@ class RowClassifier(ClassifierMixin, BaseEstimator):
     def _record_columns(self, rows: Any) -> None:
         """Set scikit-learn's attributes about the columns."""
 
-    def _read_splits(self, X: Any, y: Any, steer: tuple[Any, Any] | None) -> Splits:  # noqa: N803
+    def _read_splits(self, X: Any, y: Any, steer: tuple[Any, Any] | None) -> FitRows:  # noqa: N803
         """Read rows and labels, and split off the steer rows unless they are given."""
         rows = self._read_input(X, "X", self._new_encoder())
         _check_label_column(rows, y)
@@ -164,12 +164,12 @@ class RowClassifier(ClassifierMixin, BaseEstimator):
 
     def _split(
         self, rows: Any, codes: IntArray, classes: NDArray[Any], steer: tuple[Any, Any] | None
-    ) -> Splits:
+    ) -> FitRows:
         if steer is None:
             marked = steer_mask(codes, self.steer_share, seed=self.seed)
             train, places = np.flatnonzero(~marked), np.flatnonzero(marked)
             inner, outer = take_rows(rows, train), take_rows(rows, places)
-            return Splits(rows, classes, inner, codes[train], outer, codes[places], places)
+            return FitRows(rows, classes, inner, codes[train], outer, codes[places], places)
         if not isinstance(steer, tuple | list) or len(steer) != 2:
             raise InputError(
                 f"steer must be a pair (X, y) of rows and labels, got {type(steer).__name__}."
@@ -177,7 +177,7 @@ class RowClassifier(ClassifierMixin, BaseEstimator):
         steer_rows = self._read_input(steer[0], "steer X", self._new_encoder())
         steer_codes = encode_labels(steer[1], classes, n=len(steer_rows))
         none = np.empty(0, dtype=np.int64)
-        return Splits(rows, classes, rows, codes, steer_rows, steer_codes, none)
+        return FitRows(rows, classes, rows, codes, steer_rows, steer_codes, none)
 
     def _check_resample(self) -> None:
         known = self._resample_methods

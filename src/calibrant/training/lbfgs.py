@@ -44,7 +44,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Objective:
+class SmoothObjective:
     """Loss of the logits X W + b plus penalty / 2 times the squared length of W."""
 
     basis: Basis
@@ -105,7 +105,7 @@ class _Change:
     product: float
 
 
-def minimise(objective: Objective, start: Point, *, length: float, max_steps: int) -> Minimum:
+def minimise(objective: SmoothObjective, start: Point, *, length: float, max_steps: int) -> Minimum:
     """Minimise an objective until its gradient is shorter than `length`."""
     state = _evaluate(objective, start)
     size = 2 * (start.weights.nbytes + start.bias.nbytes)
@@ -131,14 +131,14 @@ def minimise(objective: Objective, start: Point, *, length: float, max_steps: in
     return Minimum(state.point, state.value - objective.penalty_at(state.point), steps)
 
 
-def _evaluate(objective: Objective, point: Point) -> _State:
+def _evaluate(objective: SmoothObjective, point: Point) -> _State:
     logits = objective.logits(point)
     value, on_logits = objective.loss(logits)
     value += objective.penalty_at(point)
     return _State(point, logits, value, on_logits, objective.gradient(point, on_logits))
 
 
-def _find_direction(objective: Objective, gradient: Point, history: deque[_Change]) -> Point:
+def _find_direction(objective: SmoothObjective, gradient: Point, history: deque[_Change]) -> Point:
     """Return the direction of L-BFGS, by its two loops over past steps."""
     direction, factors = gradient, []
     for change in reversed(history):
@@ -154,7 +154,9 @@ def _find_direction(objective: Objective, gradient: Point, history: deque[_Chang
     return direction.times(-1.0)
 
 
-def _search(objective: Objective, state: _State, direction: Point, *, first: bool) -> _State | None:
+def _search(
+    objective: SmoothObjective, state: _State, direction: Point, *, first: bool
+) -> _State | None:
     """Return a state along a direction that meets Wolfe's conditions; None without decrease.
 
     Logits and penalty are known along the line, so trying a step needs no product with the rows.

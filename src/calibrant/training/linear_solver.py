@@ -21,7 +21,7 @@ from calibrant.losses.function import check_value
 from calibrant.losses.names import LossLike
 from calibrant.losses.sums import LossSum
 from calibrant.training.job import read_weighing
-from calibrant.training.lbfgs import Minimum, Objective, Point, minimise
+from calibrant.training.lbfgs import Minimum, Point, SmoothObjective, minimise
 from calibrant.training.linear_basis import Basis, Features, choose_basis
 
 TOLERANCE = 1e-4
@@ -160,7 +160,7 @@ class LinearProblem:
             raise InputError(f"C must be a number above 0, got {C!r}.")
         value = _LossValue(loss, self.labels)
         factor = 2.0 if self.n_classes == 2 else 1.0
-        objective = Objective(self.basis, value, factor / (float(C) * len(self.labels)))
+        objective = SmoothObjective(self.basis, value, factor / (float(C) * len(self.labels)))
         zero = Point(self.basis.zero(self.n_classes), np.zeros(self.n_classes))
         _, on_logits = value(np.zeros((len(self.labels), self.n_classes)))
         first = objective.gradient(zero, on_logits)

@@ -13,7 +13,7 @@ from tests.sentences import refuses
 from calibrant.errors import InputError
 from calibrant.losses import as_loss, losses
 from calibrant.training import fit_linear
-from calibrant.training.lbfgs import Objective, Point
+from calibrant.training.lbfgs import Point, SmoothObjective
 from calibrant.training.linear_basis import FeatureBasis, RowBasis, choose_basis
 from calibrant.training.linear_solver import LinearProblem, _LossValue
 
@@ -87,7 +87,7 @@ def test_every_loss_falls_and_every_gradient_is_that_of_finite_differences(name)
     start = value(np.zeros((60, 3)))[0]
     found = LinearProblem(features, labels, 3).minimise(loss, C=10.0)
     assert found.loss < start
-    objective = Objective(FeatureBasis(features), value, 0.3)
+    objective = SmoothObjective(FeatureBasis(features), value, 0.3)
     draw = np.random.default_rng(1)
     point, line = (Point(draw.normal(size=(12, 3)), draw.normal(size=3)) for _ in range(2))
 

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from calibrant.errors import StoreError
 from calibrant.serving.console.pages.predictions.filters import LIST
-from calibrant.serving.console.pages.predictions.reasons import Explanation, explain
+from calibrant.serving.console.pages.predictions.reasons import DecisionExplanation, explain
 from calibrant.serving.console.pages.predictions.wording import (
     decision_words,
     direction_marks,
@@ -66,7 +66,7 @@ class PredictionView:
     input: InputView
     classes: tuple[ClassRow, ...]  # most probable first
     decision: str  # in words
-    why: Explanation
+    why: DecisionExplanation
     key: str  # name of the requester's key
     labels: tuple[FeedbackRow, ...]  # oldest first
     outcomes: tuple[FeedbackRow, ...]  # oldest first

@@ -44,31 +44,31 @@ class RuleExplanation:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class DecisionExplanation:
     """Reasons of a decision."""
 
     sentences: tuple[str, ...]  # in words
     rules: tuple[RuleExplanation, ...] = ()  # rules involved; empty if they are unknown
 
 
-def explain(prediction: Prediction, record: BundleRecord) -> Explanation:
+def explain(prediction: Prediction, record: BundleRecord) -> DecisionExplanation:
     """Explain a prediction by the bundle that made it, which may no longer be served."""
     try:
         points = [BundlePoint.from_dict(each) for each in record.manifest["operating_points"]]
         scope = _out_of_scope_reason(prediction, record) if prediction.out_of_scope else ()
         rules = _explain_rules(prediction, record, points)
     except (CalibrantError, KeyError, TypeError, ValueError, IndexError):
-        return Explanation(
+        return DecisionExplanation(
             ("This version of Calibrant cannot read the operating points of the prediction's "
              "bundle, so the reasons are unknown.",)
         )  # fmt: skip
     if not points:
         no_point = "Its bundle has no operating point: it returns probabilities and no decision."
-        return Explanation((*scope, no_point))
+        return DecisionExplanation((*scope, no_point))
     requested: tuple[str, ...] = ()
     if prediction.asked_point is not None:
         requested = (f"The request named operating point {prediction.asked_point}.",)
-    return Explanation((*scope, *_reasons(prediction, rules), *requested), rules)
+    return DecisionExplanation((*scope, *_reasons(prediction, rules), *requested), rules)
 
 
 def format_distinct(score: float, threshold: float, *, above: bool) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from benchmarks.models.goals import SECONDS, figures_table, outcomes
 from benchmarks.models.peers import fit_peers
 from benchmarks.models.rows import PeerRows, read_peer_rows
 from benchmarks.models.sets import DataSet
+from benchmarks.models.speed import measure_speed
 from benchmarks.models.store import CACHE, RunFolder
 from benchmarks.outcome import Outcome
 
@@ -33,7 +34,7 @@ def measure(size: Size) -> list[Outcome]:
         shutil.rmtree(CACHE / size, ignore_errors=True)
     figures = [_measure_set(data_set, SEEDS[size], size) for data_set in _sets(size)]
     print(figures_table([one.to_dict() for one in figures]))
-    return outcomes(figures)
+    return [*outcomes(figures), *measure_speed(size)]
 
 
 def _measure_set(

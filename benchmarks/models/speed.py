@@ -67,17 +67,17 @@ def _race_trees(data_set: DataSet, size: Size) -> dict[str, Run]:
     rows = _rows(data_set, size)
     frames, threads = Frames(rows), int(os.environ.get("OMP_NUM_THREADS") or cores())
     train, steer = frames["train"], frames["steer"]
-    asked = {"n_estimators": N_TREES[size], "n_jobs": threads}
+    budget = {"n_estimators": N_TREES[size], "n_jobs": threads}
     options = BoostingClassifier().get_params()
     same = {name: options[name] for name in _SHARED}
     same |= {"subsample_freq": int(same["subsample"] < 1), "deterministic": True, "verbose": -1}
 
     def ours(loss: str) -> Callable[[], Any]:
-        model = BoostingClassifier(loss=loss, patience=None, **asked)
+        model = BoostingClassifier(loss=loss, patience=None, **budget)
         return lambda: _fit(model, rows)
 
     def theirs() -> Any:
-        model = LGBMClassifier(**same, **asked, force_col_wise=True)
+        model = LGBMClassifier(**same, **budget, force_col_wise=True)
         held = [(steer, rows.codes["steer"])]
         return model.fit(train, rows.codes["train"], eval_set=held)
 

@@ -46,7 +46,7 @@ def load_scorer(
             )
             for i, member in enumerate(spec["members"])
         ]
-        return EnsembleScorer(members, spec["weights"])
+        return EnsembleScorer(members, spec["weights"], spec.get("temperatures"))
     if kind == "boosting":
         from calibrant.boosting.scorer import BoostingScorer
 
@@ -77,10 +77,14 @@ def member_prefix(prefix: str, position: int) -> str:
     return f"{prefix}member-{position}-"
 
 
-def mix_logits(member_logits: Sequence[FloatArray], weights: Sequence[float]) -> FloatArray:
+def mix_logits(
+    member_logits: Sequence[FloatArray],
+    weights: Sequence[float],
+    temperatures: Sequence[float] | None = None,
+) -> FloatArray:
     r"""Return the logits (n, K) of a weighted average of probabilities.
 
-    $$ z = \log \sum_m w_m \operatorname{softmax}(z_m) $$
+    $$ z = \log \sum_m w_m \operatorname{softmax}(z_m / T_m) $$
 
     Rows that every member leaves unscored (equal logits) stay equal to the bit, so that an
     out-of-scope rule still recognises them.
@@ -89,8 +93,11 @@ def mix_logits(member_logits: Sequence[FloatArray], weights: Sequence[float]) ->
     ----------
     member_logits : (n, K) logits of each member
     weights : one for each member, at least 0, with sum 1
+    temperatures : one for each member, above 0; None for 1
     """
-    log_probs = np.stack([log_probs_from_logits(logits) for logits in member_logits])
+    scales = [1.0] * len(member_logits) if temperatures is None else temperatures
+    pairs = zip(member_logits, scales, strict=True)
+    log_probs = np.stack([log_probs_from_logits(logits / scale) for logits, scale in pairs])
     log_weights = np.log(np.maximum(np.asarray(weights, dtype=np.float64), 1e-300))
     mixed = np.asarray(np.logaddexp.reduce(log_probs + log_weights[:, None, None], axis=0))
     unscored = np.all([(each == each[:, :1]).all(axis=1) for each in member_logits], axis=0)
@@ -101,31 +108,42 @@ def mix_logits(member_logits: Sequence[FloatArray], weights: Sequence[float]) ->
 class EnsembleScorer(RowScorer):
     r"""A weighted average of the probabilities of several models, which may be of different kinds.
 
-    $$ z = \log \sum_m w_m \operatorname{softmax}(z_m) $$
+    $$ z = \log \sum_m w_m \operatorname{softmax}(z_m / T_m) $$
 
-    with z_m the logits of member m and w_m its weight. Members read the same rows, each with its
-    own encoder; a member's shift is subtracted before its probabilities are averaged. It is not
-    the ensemble of equal networks with one encoder, which `Scorer.ensemble` runs as one network.
+    with z_m the logits of member m, w_m its weight and T_m its temperature. Members read the same
+    rows, each with its own encoder; a member's shift is subtracted before its probabilities are
+    averaged. It is not the ensemble of equal networks with one encoder, which `Scorer.ensemble`
+    runs as one network.
 
     Parameters
     ----------
     members : at least two scorers of the same kind, classes and columns
     weights : one for each member, at least 0, with sum 1
+    temperatures : one for each member, above 0; None for 1
     """
 
-    def __init__(self, members: Sequence[RowScorer], weights: Sequence[float]) -> None:
+    def __init__(
+        self,
+        members: Sequence[RowScorer],
+        weights: Sequence[float],
+        temperatures: Sequence[float] | None = None,
+    ) -> None:
         first = _check_members(members)
         super().__init__(
             first.encoder, redact=first.redact, column=first.column, resize=first.resize
         )
         self.members, self.weights = tuple(members), _check_weights(weights, len(members))
+        self.temperatures = _check_temperatures(temperatures, len(members))
         self._set_classes(first.n_classes, None, first.classes)
 
     @property
     def config(self) -> dict[str, Any]:
         """The members' configs and their weights."""
         members = [member.config for member in self.members]
-        return {"model": "ensemble", "members": members, "weights": list(self.weights)}
+        return {"model": "ensemble", "members": members, **self._mixture()}
+
+    def _mixture(self) -> dict[str, Any]:
+        return {"weights": list(self.weights), "temperatures": list(self.temperatures)}
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -156,7 +174,8 @@ class EnsembleScorer(RowScorer):
 
     def predict_logits(self, inputs: Any) -> FloatArray:
         """Return logits (n, K)."""
-        return mix_logits([each.predict_logits(inputs) for each in self.members], self.weights)
+        logits = [each.predict_logits(inputs) for each in self.members]
+        return mix_logits(logits, self.weights, self.temperatures)
 
     def compute_logits(self, rows: Any) -> NDArray[Any]:
         """Return logits (n, K); the members read and redact the rows again."""
@@ -164,7 +183,8 @@ class EnsembleScorer(RowScorer):
 
     def trial(self) -> FloatArray:
         """Return the logits of a made-up row."""
-        return mix_logits([each.trial() for each in self.members], self.weights)
+        logits = [each.trial() for each in self.members]
+        return mix_logits(logits, self.weights, self.temperatures)
 
     def save(self, folder: Path, prefix: str = "") -> dict[str, Any]:
         """Write the files of all members; return what `load_scorer` takes."""
@@ -174,7 +194,7 @@ class EnsembleScorer(RowScorer):
         return {
             "kind": "ensemble",
             "members": members,
-            "weights": list(self.weights),
+            **self._mixture(),
             **self.describe_inputs(),
         }
 
@@ -192,6 +212,13 @@ def _check_members(members: Sequence[RowScorer]) -> RowScorer:
                     f"{i}, {theirs!r}."
                 )
     return first
+
+
+def _check_temperatures(temperatures: Sequence[float] | None, n: int) -> tuple[float, ...]:
+    values = (1.0,) * n if temperatures is None else tuple(float(each) for each in temperatures)
+    if len(values) != n or not all(0.0 < each < np.inf for each in values):
+        raise InputError(f"temperatures must be {n} finite numbers above 0, got {temperatures!r}.")
+    return values
 
 
 def _check_weights(weights: Sequence[float], n: int) -> tuple[float, ...]:

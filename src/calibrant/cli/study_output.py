@@ -39,15 +39,18 @@ def show_study(result: StudyResult, folder: Path, *, again: str, json: bool) -> 
     bundle, report = folder / "bundle", folder / "report.html"
     has_report = report.exists()  # false if plotly or jinja2 is missing
     if json:
-        files = {"bundle": str(bundle), "report": str(report) if has_report else None}
+        files = {"bundle": str(bundle) if result.packed else None}
+        files["report"] = str(report) if has_report else None
         files["settings"] = str(folder / "study.toml")
         print_json({**result.to_dict(), "out": str(folder), **files})
         return
-    from calibrant.formatting import printable
+    from calibrant.formatting import printable, sentence
     from calibrant.study.report.text import render_study
 
     echo(render_study(result, width=width(), color=color()))
-    location = f"The report is in {report}, and the bundle in" if has_report else "The bundle is in"
-    echo(f"\n{location} {bundle}")
+    places = [f"the report is in {report}"] if has_report else []
+    places += [f"the bundle is in {bundle}"] if result.packed else ["no bundle was packed"]
+    echo(f"\n{sentence(', and '.join(places)).rstrip('.')}")
     echo(f"Run it again: {printable(again)}")
-    echo(f"Score a file with it: calibrant predict {printable(quote(str(bundle)))} FILE")
+    if result.packed:
+        echo(f"Score a file with it: calibrant predict {printable(quote(str(bundle)))} FILE")

@@ -143,9 +143,24 @@ Seeds = Annotated[
 
 Model = Annotated[
     str | None,
-    _option("--model", "NAME", "Text: bilstm, text_cnn; tables: mlp; images: resnet50, resnet110, "
-         "wrn_26_10, densenet121; or a transformer's folder or hub id.", _TRAINING,
-         show_default="bilstm, mlp or resnet50"),
+    _option("--model", "NAME,NAME", "Models to race. Tables: boosting, linear, mlp; text: ngrams, "
+         "bilstm, text_cnn, or a transformer's folder or hub id; images: linear, resnet50, "
+         "resnet110, wrn_26_10, densenet121.", _TRAINING,
+         show_default="auto: boosting, linear and mlp; ngrams; or a small network and linear"),
+]  # fmt: skip
+
+
+Freeze = Annotated[
+    bool | None,
+    _option("--freeze/--no-freeze", None, "Train only a linear layer on a transformer's "
+         "embeddings, in seconds.", _TRAINING, show_default="freeze beside auto, else no-freeze"),
+]  # fmt: skip
+
+
+PackAnyway = Annotated[
+    bool | None,
+    _option("--pack-anyway/--no-pack-anyway", None, "Pack the bundle of a model that learned "
+         "nothing, too.", _PROMISES, show_default="no-pack-anyway"),
 ]  # fmt: skip
 
 ModelOption = Annotated[

@@ -3,54 +3,122 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from calibrant.calibrators import TemperatureScaling
-from calibrant.convert import probs_from_logits
+import numpy as np
+
+from calibrant.calibrators import Calibrator, TemperatureScaling
+from calibrant.convert import log_probs_from_logits, probs_from_logits
 from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
 from calibrant.results import Evaluation
-from calibrant.study.candidates.candidate import StudyCandidate
+from calibrant.study.candidates.candidate import StudyCandidate, short_name
 from calibrant.study.candidates.combined import CombinedCandidate
+from calibrant.study.candidates.race import TrainedStudy
 from calibrant.study.candidates.train_all import Outcome
 from calibrant.study.candidates.trained import TrainedCandidate
-from calibrant.study.result import CandidateResult
+from calibrant.study.candidates.weighted import WeightedCandidate
+from calibrant.study.choose import Comparison, paired_mean
+from calibrant.study.result import CandidateResult, Gain, Skill
 from calibrant.study.rows.rows import StudyRows
+from calibrant.study.settings.config import BASELINE
+
+_SMALLEST = 1e-300
 
 
 def evaluate_candidates(
-    rows: StudyRows, candidates: Sequence[StudyCandidate], outcomes: Sequence[Outcome]
+    rows: StudyRows, trained: TrainedStudy, comparison: Comparison
 ) -> list[CandidateResult]:
     """Evaluate every candidate on the test rows and on held-out rows of the logs."""
     results = []
-    for candidate, outcome in zip(candidates, outcomes, strict=True):
+    for i, (candidate, outcome) in enumerate(
+        zip(trained.candidates, trained.outcomes, strict=True)
+    ):
         if isinstance(outcome, str):
             results.append(CandidateResult(**_identity(candidate), failed=outcome))
         else:
-            results.append(_evaluate_candidate(rows, outcome))
+            one = _evaluate_candidate(rows, outcome)
+            behind, error = comparison.behind[i], comparison.errors[i]
+            results.append(replace(one, behind=behind, behind_error=error))
     return results
 
 
-def choose_candidate(results: Sequence[CandidateResult]) -> tuple[int, str]:
-    """Return the candidate with the smallest refinement on the choice rows, and the reason.
-
-    No candidate was trained or steered on these rows, so the comparison is fair. No trusted label
-    is used either, so promises certified on trusted rows need no correction for the choice.
-    """
-    eligible = [
-        i for i, result in enumerate(results) if result.failed is None and not result.reference
-    ]
-    best = min(eligible, key=lambda i: (results[i].refinement, i))
-    others = [i for i in eligible if i != best]
+def explain_choice(results: Sequence[CandidateResult], comparison: Comparison, n: int) -> str:
+    """Return why a candidate was chosen, with the figures of the choice rows."""
+    chosen, best = results[comparison.chosen], results[comparison.best]
+    others = [one for one in results if one.failed is None and one is not chosen]
     if not others:
         which = "" if len(results) == 1 else " that could be trained"
-        return best, f"{results[best].name} is the only candidate{which}."
-    second = min(others, key=lambda i: (results[i].refinement, i))
-    return best, (
-        f"On the choice rows {results[best].name} has the smallest log loss after temperature "
-        f"scaling, {results[best].refinement:.4f} (next is {results[second].name}, "
-        f"{results[second].refinement:.4f})."
+        return f"{chosen.name} is the only candidate{which}."
+    rows = f"On the {n:,} choice rows"
+    if chosen is best:
+        second = min(others, key=lambda one: one.refinement or np.inf)
+        return (
+            f"{rows} {chosen.name} has the smallest log loss after temperature scaling, "
+            f"{chosen.refinement:.4f} (next is {second.name}, {second.refinement:.4f})."
+        )
+    return (
+        f"{rows} {chosen.name} (log loss after temperature scaling {chosen.refinement:.4f}) cannot "
+        f"be told apart from the smallest, {best.name} ({best.refinement:.4f}; they differ by "
+        f"{chosen.behind:.4f} \N{PLUS-MINUS SIGN} {chosen.behind_error:.4f}), and comes first: "
+        "cross-entropy before other losses, single models before averages."
     )
+
+
+def measure_gain(
+    rows: StudyRows, trained: TrainedStudy, results: Sequence[CandidateResult], chosen: int
+) -> Gain | None:
+    """Measure on the test rows what the choice gained or lost; None for a single candidate."""
+    tried = [i for i, one in enumerate(results) if one.failed is None]
+    if len(tried) < 2:
+        return None
+    losses = {i: _test_losses(rows, trained.outcomes[i], results[i]) for i in tried}
+    weights = rows["test"].codes_and_weights[1]
+    usual = next(
+        (
+            i
+            for i in tried
+            if results[i].model == trained.models[0]
+            and (results[i].loss, results[i].way) == (BASELINE, "one")
+        ),
+        None,
+    )
+    means = {i: paired_mean(loss, weights)[0] for i, loss in losses.items()}
+    hindsight = min(tried, key=lambda i: (means[i], i))
+
+    def against(i: int | None) -> tuple[str, float, float] | None:
+        if i is None or i == chosen:
+            return None
+        return (results[i].name, *paired_mean(losses[chosen] - losses[i], weights))
+
+    return Gain(against(usual), against(hindsight))
+
+
+def _test_losses(rows: StudyRows, outcome: Outcome, result: CandidateResult) -> FloatArray:
+    """Return the log loss of each in-scope test row, after temperature scaling."""
+    assert isinstance(outcome, TrainedCandidate)
+    codes, _ = rows["test"].codes_and_weights
+    logits = outcome.logits["test"][rows["test"].inside] / (result.temperature or 1.0)
+    return -log_probs_from_logits(logits)[np.arange(len(codes)), codes]
+
+
+def measure_skill(
+    rows: StudyRows, calibrator: Calibrator, logits: Mapping[str, FloatArray]
+) -> Skill:
+    """Compare the bundle's probabilities on the test rows with always saying the class shares.
+
+    The shares are those of the calibrate rows, which the bundle knows too.
+    """
+    known, known_weights = rows["calibrate"].codes_and_weights
+    codes, weights = rows["test"].codes_and_weights
+    counts = np.bincount(known, weights=known_weights, minlength=len(rows.classes)) + 0.5
+    shares = counts / counts.sum()
+    probs = calibrator.predict_proba(logits["test"][rows["test"].inside])
+    own = -np.log(np.maximum(probs[np.arange(len(codes)), codes], _SMALLEST))
+    base = -np.log(shares[codes])
+    gain, error = paired_mean(base - own, weights)
+    return Skill(gain, error, paired_mean(own, weights)[0], paired_mean(base, weights)[0])
 
 
 def evaluate_logits(
@@ -82,6 +150,7 @@ def _evaluate_candidate(rows: StudyRows, trained: TrainedCandidate) -> Candidate
         temperature=temperature,
         records=tuple(facts["records"]),
         gammas=facts["gammas"],
+        score_seconds=facts.get("score_seconds", 0.0),
         **{key: facts[key] for key in ("epochs", "best_epoch", "seconds", "weights")},
     )
 
@@ -91,9 +160,22 @@ def _identity(candidate: StudyCandidate, trained: TrainedCandidate | None = None
     members = candidate.members
     if isinstance(trained, CombinedCandidate):
         members = tuple(member.candidate for member in trained.members)
-    seeds = tuple(member.seed for member in members) if candidate.way == "ensemble" else ()
-    identity = {"loss": candidate.loss, "seed": candidate.seed, "way": candidate.way}
-    return {**identity, "members": seeds, "passes": candidate.passes}
+    averages = candidate.way in ("ensemble", "weighted")
+    identity: dict[str, Any] = {
+        "loss": candidate.loss,
+        "seed": candidate.seed,
+        "way": candidate.way,
+        "model": short_name(candidate.model),
+        "raced": candidate.raced,
+        "members": tuple(member.seed for member in members) if averages else (),
+        "passes": candidate.passes,
+    }
+    if isinstance(trained, WeightedCandidate):
+        identity["mixture"] = tuple(
+            (member.candidate.name, weight)
+            for member, weight in zip(trained.members, trained.mixture.weights, strict=True)
+        )
+    return identity
 
 
 def evaluate_log_test(rows: StudyRows, logits: Mapping[str, FloatArray]) -> Evaluation | None:

@@ -17,9 +17,14 @@ _STORED_METRICS = ("accuracy", "nll", "ece_em")
 
 
 def name_candidate(
-    loss: str, seed: int = 0, way: str = "one", members: int = 0, passes: int = 0
+    loss: str,
+    seed: int = 0,
+    way: str = "one",
+    members: int = 0,
+    passes: int = 0,
+    model: str = "",
 ) -> str:
-    """Name a candidate: the loss, the seed if it is not 0, and the kind of average.
+    """Name a candidate: model and loss, the seed if it is not 0, and the kind of average.
 
     Examples
     --------
@@ -27,10 +32,15 @@ def name_candidate(
     ('ce', 'ce, ensemble of 5')
     >>> name_candidate("ce", 1, "mc_dropout", passes=20)
     'ce (seed 1), MC dropout (20 passes)'
+    >>> name_candidate("ce", model="boosting"), name_candidate("ce", way="weighted", members=3)
+    ('boosting, ce', 'weighted ensemble of 3')
     """
+    if way == "weighted":
+        return f"weighted ensemble of {members}"
+    start = f"{model}, " if model else ""
     if way == "ensemble":
-        return f"{loss}, ensemble of {members}"
-    name = f"{loss} (seed {seed})" if seed else loss
+        return f"{start}{loss}, ensemble of {members}"
+    name = f"{start}{loss} (seed {seed})" if seed else f"{start}{loss}"
     return f"{name}, MC dropout ({passes} passes)" if way == "mc_dropout" else name
 
 
@@ -53,10 +63,16 @@ class CandidateResult:
     epochs, best_epoch, seconds, weights : how it was trained, and how many weights it has
     records : one `EpochRecord.to_dict()` for each epoch
     gammas : `GammaHistory.to_dict()` of an AdaFocal loss, else None
-    way : "one" network, or an average: "ensemble" or "mc_dropout", which are judged as one model
-        and have no epochs and records
-    members : seeds of the networks of an ensemble
+    way : "one" model, or an average: "ensemble" (of seeds), "mc_dropout" or "weighted" (of several
+        models), which are judged as one model and have no epochs and records
+    members : seeds of the models of an ensemble
     passes : thinned copies that MC dropout averages
+    model : name of the model, such as "boosting" or "bilstm"
+    raced : whether several models were raced, so that the name says which it is
+    mixture : name and weight of each model of a weighted ensemble
+    behind, behind_error : mean loss on the choice rows minus that of the best candidate, and the
+        standard error of this paired difference
+    score_seconds : seconds to score one row, in the batches of the study
     """
 
     loss: str
@@ -77,25 +93,35 @@ class CandidateResult:
     way: str = "one"
     members: tuple[int, ...] = ()
     passes: int = 0
+    model: str = ""
+    raced: bool = False
+    mixture: tuple[tuple[str, float], ...] = ()
+    behind: float | None = None
+    behind_error: float | None = None
+    score_seconds: float = 0.0
 
     @property
     def name(self) -> str:
-        """The loss, the seed if it is not 0, and the kind of average."""
-        return self.named(self.loss)
+        """The raced model, the loss, the seed if it is not 0, and the kind of average."""
+        return self.named(self.loss, self.model)
 
-    def named(self, loss: str) -> str:
-        """Return the name with another word for the loss."""
-        return name_candidate(loss, self.seed, self.way, len(self.members), self.passes)
+    def named(self, loss: str, model: str) -> str:
+        """Return the name with other words for the loss and the model."""
+        shown = model if self.raced else ""
+        return name_candidate(loss, self.seed, self.way, len(self.members), self.passes, shown)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: keys may be added, never renamed."""
         out: dict[str, Any] = {"loss": self.loss, "seed": self.seed, "failed": self.failed}
+        out |= {"name": self.name, "model": self.model, "behind": self.behind}
+        out |= {"behind_error": self.behind_error, "score_seconds": self.score_seconds}
         out |= {"reference": self.reference, "refinement": self.refinement}
         for key, part in (("metrics", self.test), ("scaled", self.scaled), ("logs", self.log_test)):
             out[key] = None if part is None else part.to_dict()["metrics"]
         out |= {"temperature": self.temperature, "epochs": self.epochs, "weights": self.weights}
         out |= {"best_epoch": self.best_epoch, "seconds": round(self.seconds, 2), "way": self.way}
         out |= {"members": list(self.members)} if self.members else {}
+        out |= {"mixture": [list(pair) for pair in self.mixture]} if self.mixture else {}
         return out | ({"passes": self.passes} if self.passes else {})
 
 
@@ -203,6 +229,77 @@ class KnownTruth:
         }
 
 
+_SURE = 1.645
+"""Standard errors of a one-sided test at 5 %."""
+
+
+@dataclass(frozen=True)
+class Skill:
+    r"""What the bundle's probabilities are worth against always saying the class shares.
+
+    $$ \text{skill} = 1 - L / L_0 $$
+
+    with L the bundle's log loss on the test rows and L_0 that of the class shares of the calibrate
+    rows, whatever the row. Skill 1 is perfect; 0 means that nothing was learned.
+
+    Parameters
+    ----------
+    gain, error : L_0 - L, and its standard error
+    loss, base : L and L_0
+
+    Examples
+    --------
+    >>> skill = Skill(gain=0.3, error=0.02, loss=0.3, base=0.6)
+    >>> skill.value, skill.learned
+    (0.5, True)
+    """
+
+    gain: float
+    error: float
+    loss: float
+    base: float
+
+    @property
+    def value(self) -> float:
+        """The skill."""
+        return self.gain / self.base if self.base > 0 else 0.0
+
+    @property
+    def learned(self) -> bool:
+        """Whether the bundle is clearly better than the class shares (one-sided test, 5 %)."""
+        return self.gain > _SURE * self.error and self.gain > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        values = {"value": self.value, "gain": self.gain, "error": self.error}
+        return {**values, "loss": self.loss, "base": self.base, "learned": self.learned}
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the choice gained or lost on the test rows, in log loss after temperature scaling.
+
+    Each is a name, the chosen candidate's loss minus that of this one, and the standard error of
+    the paired difference; None if the chosen candidate is the one itself.
+
+    Parameters
+    ----------
+    usual : cross-entropy of the chosen model
+    hindsight : the candidate that turned out best on the test rows, which nobody could know
+    """
+
+    usual: tuple[str, float, float] | None
+    hindsight: tuple[str, float, float] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        names = ("against", "difference", "error")
+        return {
+            key: None if pair is None else dict(zip(names, pair, strict=True))
+            for key, pair in (("usual", self.usual), ("hindsight", self.hindsight))
+        }
+
+
 @dataclass(frozen=True)
 class StudyResult:
     """A whole study.
@@ -230,6 +327,9 @@ class StudyResult:
     notes : sentences for the reader
     config : the study's settings, as `study.toml` has them; of files and folders only the names
     seconds : duration
+    skill : the bundle against the class shares
+    gain : what the choice gained or lost on the test rows; None for a single candidate
+    packed : whether there is a bundle: not of a model that learned nothing
     """
 
     title: str
@@ -250,6 +350,9 @@ class StudyResult:
     notes: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    skill: Skill | None = None
+    gain: Gain | None = None
+    packed: bool = True
 
     @property
     def best(self) -> CandidateResult:
@@ -270,11 +373,16 @@ class StudyResult:
             "splits": {name: dict(part) for name, part in self.splits.items()},
             "candidates": [candidate.to_dict() for candidate in self.candidates],
             "chosen": {
+                "name": self.best.name,
+                "model": self.best.model,
                 "loss": self.best.loss,
                 "seed": self.best.seed,
                 "way": self.best.way,
                 "why": self.why,
+                "gain": None if self.gain is None else self.gain.to_dict(),
             },
+            "skill": None if self.skill is None else self.skill.to_dict(),
+            "packed": self.packed,
             "calibrator": {
                 "method": self.method,
                 "why": None if self.choice is None else self.choice.why,
@@ -311,6 +419,7 @@ def packed_figures(result: StudyResult) -> dict[str, Any]:
             for i, candidate in enumerate(result.candidates)
         ],
         "why": result.why,
+        "skill": None if result.skill is None else result.skill.to_dict(),
         "points": [_point_record(point) for point in result.points],
     }
 
@@ -318,6 +427,7 @@ def packed_figures(result: StudyResult) -> dict[str, Any]:
 def _candidate_record(candidate: CandidateResult, *, chosen: bool) -> dict[str, Any]:
     return {
         "name": candidate.name,
+        "model": candidate.model,
         "loss": candidate.loss,
         "seed": candidate.seed,
         "way": candidate.way,

@@ -19,12 +19,18 @@ from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
 from calibrant.ood import OodRule
 from calibrant.results import Evaluation
-from calibrant.study.candidates.candidate import list_candidates
 from calibrant.study.candidates.devices import refuse_torchrun
 from calibrant.study.candidates.processes import refuse_reimported_script
-from calibrant.study.candidates.train_all import Outcome, train_candidates
+from calibrant.study.candidates.race import train_study
+from calibrant.study.candidates.train_all import Outcome
 from calibrant.study.candidates.trained import TrainedCandidate
-from calibrant.study.judge import choose_candidate, evaluate_candidates
+from calibrant.study.choose import compare_candidates
+from calibrant.study.judge import (
+    evaluate_candidates,
+    explain_choice,
+    measure_gain,
+    measure_skill,
+)
 from calibrant.study.promises import (
     bundle_points,
     certify,
@@ -40,6 +46,7 @@ from calibrant.study.rows.read import read_study_rows
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import StudyConfig
 from calibrant.study.settings.config_file import config_text, write_config
+from calibrant.study.settings.models import note_left_out
 from calibrant.study.study_folder import (
     BUNDLE,
     CANDIDATE_FOLDERS,
@@ -82,11 +89,14 @@ def run_study(
     """Run a study and write its bundle, report and intermediate results to `out`.
 
     Rows are read and divided into splits. Every candidate is trained on the train rows and steered
-    by the steer rows; requested averages of networks (ensembles, MC dropout) are candidates too.
-    The candidate with the smallest log loss after temperature scaling on the choice rows, which no
-    candidate was trained or steered on, is chosen; all candidates are evaluated on the test rows
-    and on held-out logs. A calibrator is chosen and the promises are certified on the calibrate
-    rows, and the promises are checked on the test rows. The bundle is packed last.
+    by the steer rows: the models are raced with cross-entropy, and the other losses are trained on
+    the winner; requested averages of networks (ensembles, MC dropout) and a weighted ensemble of
+    what was trained are candidates too. Candidates are compared by log loss after temperature
+    scaling on the choice rows, which no candidate was trained or steered on (`choose_among`), and
+    all are evaluated on the test rows and on held-out logs. A calibrator is chosen and the promises
+    are certified on the calibrate rows, and the promises are checked on the test rows. The bundle
+    is packed last; that of a model that is not clearly better than the class shares is not packed
+    unless `pack_anyway` is set, and nothing is promised with it.
 
     Candidates already trained with the same settings and files are reused, so an interrupted study
     resumes where it stopped, and one that only changes a promise takes seconds. The output of an
@@ -140,23 +150,32 @@ def run_study_in(
     _check_actions(config, rows)
     make_candidates_folder(folder)
 
-    candidates = list_candidates(config, rows.files, rows.splits)
-    outcomes = train_candidates(rows, config, candidates, folder / CANDIDATE_FOLDERS, notify)
+    trained = train_study(rows, config, folder / CANDIDATE_FOLDERS, notify)
+    outcomes = trained.outcomes
     _check_any_trained(outcomes)
     notify("evaluating the candidates")
-    results = evaluate_candidates(rows, candidates, outcomes)
-    chosen, why = choose_candidate(results)
+    comparison = compare_candidates(rows, trained.candidates, outcomes, trained.models)
+    results = evaluate_candidates(rows, trained, comparison)
+    chosen = comparison.chosen
+    why = explain_choice(results, comparison, len(rows[rows.compared_on]))
+    gain = measure_gain(rows, trained, results, chosen)
     best = outcomes[chosen]
     assert isinstance(best, TrainedCandidate)  # failed candidates are never chosen
-    if rows.kind == "table":
+    if rows.kind == "table" and "boosting" not in config.models:
         results.append(train_gradient_boosting(rows, config))
 
     notify("calibrating and certifying")
     logits = dict(best.logits)
     calibrator = _fit_calibrator(config, rows, logits["calibrate"])
+    skill = measure_skill(rows, calibrator, logits)
+    packed = skill.learned or config.pack_anyway
     rule = fit_rule(logits, config.ood)
     confidence, largest = config.confidence, config.largest_weight
-    points = certify(rows, requests, logits, rule, confidence=confidence, largest_weight=largest)
+    points: tuple[PointResult, ...] = ()
+    if packed:
+        points = certify(
+            rows, requests, logits, rule, confidence=confidence, largest_weight=largest
+        )
     fitted = calibrator.chosen_ if isinstance(calibrator, AutoCalibrator) else calibrator
     result = StudyResult(
         title=config.title,
@@ -173,8 +192,11 @@ def run_study_in(
         points=points,
         out_of_scope=describe_rule(rule, rows, logits),
         actions={str(name): action for name, action in config.actions.items()},
-        notes=_collect_notes(rows, _promise_notes(config, points), outcomes),
+        notes=_collect_notes(config, rows, points, outcomes),
         config=config.to_dict(),
+        skill=skill,
+        gain=gain,
+        packed=packed,
     )
     result = strip_paths(result, config, folder)
     parts = _FittedParts(rows, outcomes, calibrator, rule)
@@ -198,9 +220,11 @@ def _write_outputs(
     Everything is written to a draft folder first: an earlier study is replaced only at the end.
     """
     with draft_folder(folder) as draft:
-        notify("packing the bundle")
-        bundle = _pack_bundle(draft / BUNDLE, result, parts, config)
-        if fresh is not None:
+        bundle = None
+        if result.packed:
+            notify("packing the bundle")
+            bundle = _pack_bundle(draft / BUNDLE, result, parts, config)
+        if fresh is not None and bundle is not None:
             from calibrant.study.truth import judge_by_truth
 
             notify(f"checking the bundle on {len(fresh.texts):,} fresh rows")
@@ -208,7 +232,8 @@ def _write_outputs(
         result = replace(result, seconds=time.perf_counter() - started)
         notify("writing the report")
         result, report = _write_report(result, draft / "report.html")
-        add_files(draft / BUNDLE, report)
+        if bundle is not None:
+            add_files(draft / BUNDLE, report)
         write_json(result.to_dict(), draft / "result.json")
         write_json(parts.rows.to_file_positions().to_dict(), draft / "splits.json")
         write_config(config, draft / "study.toml")
@@ -318,7 +343,10 @@ def _promise_notes(config: StudyConfig, points: Sequence[PointResult]) -> list[s
 
 
 def _collect_notes(
-    rows: StudyRows, promise_notes: Sequence[str], outcomes: Sequence[Outcome]
+    config: StudyConfig,
+    rows: StudyRows,
+    points: Sequence[PointResult],
+    outcomes: Sequence[Outcome],
 ) -> tuple[str, ...]:
     """Return all notes, with distinct training warnings; target leakage comes first."""
     from calibrant.fitting.target_leakage import LEAKAGE
@@ -329,7 +357,7 @@ def _collect_notes(
         if isinstance(outcome, TrainedCandidate)
         for message in outcome.facts["warnings"]
     }
-    notes = (*rows.notes, *promise_notes, *warnings)
+    notes = (*rows.notes, *note_left_out(config), *_promise_notes(config, points), *warnings)
     return tuple(sorted(notes, key=lambda note: not note.startswith(LEAKAGE)))
 
 

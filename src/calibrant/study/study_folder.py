@@ -105,9 +105,12 @@ def publish_outputs(draft: Path, folder: Path) -> None:
 
     They replace those of an earlier study, whose report is removed if there is no new one.
     """
-    with write_folder_atomically(folder / BUNDLE, force=True, name="--out") as bundle:
-        for file in (draft / BUNDLE).iterdir():
-            shutil.move(file, bundle)
+    if (draft / BUNDLE).exists():
+        with write_folder_atomically(folder / BUNDLE, force=True, name="--out") as bundle:
+            for file in (draft / BUNDLE).iterdir():
+                shutil.move(file, bundle)
+    elif (folder / BUNDLE).exists():  # that of an earlier study, which the report no longer shows
+        shutil.rmtree(folder / BUNDLE)
     (folder / "report.html").unlink(missing_ok=True)
     for name in _OUTPUT_FILES:
         if (draft / name).exists():
@@ -161,12 +164,12 @@ _OUTPUT_FILES: dict[str, Callable[[Path], bool]] = {
 
 def input_files(config: StudyConfig) -> dict[str, Path]:
     """Return the input files of a study, and the folder of a pretrained model."""
-    settings = {"data": config.data, "golden": config.golden, "model": config.model}
-    paths = {role: Path(path or "") for role, path in settings.items()}
-    return {
-        role: path
-        for role, path in paths.items()
-        if path.name and (role != "model" or path.is_dir())
+    paths = {"data": Path(config.data)}
+    if config.golden is not None:
+        paths["golden"] = Path(config.golden)
+    folders = [Path(model) for model in config.models if Path(model).is_dir()]
+    return paths | {
+        f"model {i}" if i > 1 else "model": path for i, path in enumerate(folders, start=1)
     }
 
 
@@ -185,7 +188,12 @@ def strip_paths(result: StudyResult, config: StudyConfig, out: Path) -> StudyRes
         each if each.failed is None else replace(each, failed=_replace_paths(each.failed, names))
         for each in result.candidates
     )
-    settings = {**result.config, **{role: _name(path) for role, path in sources.items()}}
+    settings = dict(result.config)
+    for role, path in sources.items():
+        if role in settings and not role.startswith("model"):
+            settings[role] = _name(path)
+    if config.model is not None:
+        settings["model"] = _replace_paths(config.model, names)
     return replace(result, notes=notes, candidates=candidates, config=settings)
 
 

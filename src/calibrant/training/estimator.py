@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from calibrant.data.row_scorer import RowScorer
 from calibrant.errors import InputError
 from calibrant.fitting.row_classifier import (
     RowClassifier,
@@ -169,6 +170,20 @@ class Estimator(RowClassifier):
         return self._mask_unscorable(
             inputs, logits.astype(np.float64) - (0.0 if shift is None else shift)
         )
+
+    @property
+    def n_weights_(self) -> int:
+        """Number of weights of the network."""
+        self._check_fitted()
+        return sum(part.numel() for part in self.model_.parameters())
+
+    def to_scorer(
+        self, *, column: str | None = None, redact: bool = False, resize: bool = False
+    ) -> RowScorer:
+        """Return the model of a bundle; see `Scorer.from_classifier`."""
+        from calibrant.models.scorer import Scorer
+
+        return Scorer.from_classifier(self, column=column, redact=redact, resize=resize)
 
     def _loss_shift(self) -> FloatArray | None:
         get_shift = getattr(self.loss_, "log_shift", None)

@@ -52,7 +52,8 @@ def read(data, **changes):
 
 
 def settings(data, **changes):
-    return StudyConfig(**{"data": data, "images": True, "calibrator": "identity", **changes})
+    own = {"data": data, "images": True, "calibrator": "identity", "model": "resnet50"}
+    return StudyConfig(**{**own, **changes})
 
 
 def test_images_of_an_archive_keep_their_labels_in_every_split(tmp_path):

@@ -225,7 +225,7 @@ def images(tmp_path_factory):
         str(folder / "logs.npz"), golden=str(folder / "golden.npz"), images=True, jobs=1,
         candidates=("ce",), model="wrn_26_10",
         model_options={"widen": 1, "blocks": 1}, training={"epochs": 1, "batch_size": 32},
-        calibrator="temperature", ood="none",
+        calibrator="temperature", ood="none", pack_anyway=True,
     )  # fmt: skip
     return folder, config, run_study(config, folder / "run")
 

@@ -50,6 +50,7 @@ def train_command(
     candidates: flags.Candidates = None,
     seeds: flags.Seeds = None,
     model: flags.Model = None,
+    freeze: flags.Freeze = None,
     model_option: flags.ModelOption = None,
     epochs: flags.Epochs = None,
     batch_size: flags.BatchSize = None,
@@ -66,16 +67,17 @@ def train_command(
     confidence: flags.PromiseConfidence = None,
     ood: flags.Ood = None,
     action: flags.Action = None,
+    pack_anyway: flags.PackAnyway = None,
     out: flags.Out = None,
     config: flags.Config = None,
     title: flags.Title = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare losses on DATA, calibrate the best model and certify its thresholds.
+    """Compare models and losses on DATA, calibrate the best one and certify its thresholds.
 
-    A network is trained with each loss. The best one is calibrated and gets thresholds on unseen
-    rows, and is tested on others. The result is a bundle and a report.
+    Models are raced, then losses are compared on the winner. The best candidate is calibrated and
+    gets thresholds on unseen rows, and is tested on others. The result is a bundle and a report.
 
     Options with one value can be set in the environment: CALIBRANT_EPOCHS=5 for --epochs 5.
     """
@@ -103,7 +105,8 @@ def train_command(
         "confidence": confidence, "ood": ood,
         "actions": parse_actions(action or []), "title": title, "images": images,
         "image_size": image_size, "ensemble": ensemble, "mc_dropout": mc_dropout,
-        "devices": devices, "largest_weight": largest_weight,
+        "devices": devices, "largest_weight": largest_weight, "freeze": freeze,
+        "pack_anyway": pack_anyway,
     }  # fmt: skip
     from calibrant.study import StudyConfig, run_study
     from calibrant.study.rows.column_names import check_column_names
@@ -117,7 +120,7 @@ def train_command(
     folder_text = quote(str(folder))
     again = f"calibrant train --config {quote(str(folder / 'study.toml'))} --out {folder_text}"
     show_study(result, folder, again=again, json=json)
-    if not all(_is_kept(point) for point in result.points):
+    if not result.packed or not all(_is_kept(point) for point in result.points):
         raise typer.Exit(1)
 
 

@@ -8,39 +8,48 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from calibrant.data.splits import Splits
 from calibrant.distribution import own_version
-from calibrant.study.candidates.classifier import step_options
 from calibrant.study.result import name_candidate
-from calibrant.study.settings.config import StudyConfig
+from calibrant.study.settings.config import BASELINE, StudyConfig
+from calibrant.study.settings.models import is_network
 
 _NEUTRAL = {
     "hold", "confidence", "ood", "actions", "calibrator", "jobs", "title", "candidates", "seeds",
-    "ensemble", "mc_dropout", "devices", "data", "golden", "largest_weight",
+    "ensemble", "mc_dropout", "devices", "data", "golden", "largest_weight", "pack_anyway",
+    "freeze", "model", "model_options", "training",
 }  # fmt: skip
-"""Settings that do not affect training; files are fingerprinted by content."""
+"""Settings that do not affect training, or are fingerprinted for each model; files by content."""
 
 
 _ENCODER_VERSION = 2
 """Encoder version; bump it to invalidate cached candidates."""
 
 
+_WHOLE = ("ensemble", "weighted")
+"""Averages of several models, which have no seed of their own."""
+
+
 @dataclass(frozen=True)
 class StudyCandidate:
-    """One loss with one seed, or an average of such networks.
+    """A model trained with one loss and one seed, or an average of such models.
 
     Parameters
     ----------
     loss : like "focal:gamma=3"
     seed : seed of the initial weights, the row order and dropout; for an ensemble, the first seed
     fingerprint : hash of all settings and files that its scores depend on
-    way : "one" network, the "ensemble" of all seeds, or "mc_dropout"
-    members : the networks that it averages: one for MC dropout, empty for a single network
+    way : "one" model, the "ensemble" of all seeds, "mc_dropout", or the "weighted" ensemble of
+        several models
+    members : the models that it averages: one for MC dropout, empty for a single model
     passes : forward passes that MC dropout averages
+    model : name of the model, such as "boosting"
+    raced : whether several models are raced, so that its name must say which it is
 
     Examples
     --------
@@ -58,43 +67,93 @@ class StudyCandidate:
     way: str = "one"
     members: tuple[StudyCandidate, ...] = ()
     passes: int = 0
+    model: str = ""
+    raced: bool = False
 
     @property
     def name(self) -> str:
-        """Display name: the loss, a nonzero seed, and the kind of average."""
-        return name_candidate(self.loss, self.seed, self.way, len(self.members), self.passes)
+        """Display name: the raced model, the loss, a nonzero seed, and the kind of average."""
+        model = short_name(self.model) if self.raced else ""
+        return name_candidate(self.loss, self.seed, self.way, len(self.members), self.passes, model)
 
     @property
     def folder(self) -> str:
         """Folder name; it contains the fingerprint, so it changes with every dependency."""
-        slug = re.sub(r"[^a-z0-9.]+", "-", self.loss.lower()).strip("-.")[:60] or "loss"
+        text = f"{short_name(self.model)}-{self.loss}" if self.raced else self.loss
+        slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60] or "loss"
         mc_dropout = f"-mc-dropout-{self.passes}" if self.way == "mc_dropout" else ""
-        kind = "ensemble" if self.way == "ensemble" else f"seed-{self.seed}{mc_dropout}"
+        kind = self.way if self.way in _WHOLE else f"seed-{self.seed}{mc_dropout}"
         return f"{slug}-{kind}-{self.fingerprint[:8]}"
 
 
-def list_candidates(
+def short_name(model: str) -> str:
+    """Return the name of a model; of a folder the last part.
+
+    Examples
+    --------
+    >>> short_name("boosting"), short_name("models/minilm/")
+    ('boosting', 'minilm')
+    """
+    return Path(model).name or model
+
+
+def list_racers(
     config: StudyConfig, files: Mapping[str, str], splits: Splits
 ) -> tuple[StudyCandidate, ...]:
-    """Return all candidates of a study: for each loss its networks, then their averages."""
+    """Return each model with cross-entropy and the first seed; empty for a single model."""
+    if len(config.models) == 1:
+        return ()
+    listed = (list_candidates(config, files, splits, model) for model in config.models)
+    racers = (each for own in listed for each in own if each.way == "one")
+    return tuple(each for each in racers if (each.loss, each.seed) == (BASELINE, config.seeds[0]))
+
+
+def list_candidates(
+    config: StudyConfig, files: Mapping[str, str], splits: Splits, model: str | None = None
+) -> tuple[StudyCandidate, ...]:
+    """Return the candidates of a model, by default the first: each loss, then its averages."""
+    model = config.models[0] if model is None else model
+    inputs = _inputs_of(config, files, splits, model)
+    candidates: list[StudyCandidate] = []
+    for loss in config.candidates:
+        inputs |= {"loss": loss, "code": _custom_loss_code(loss)}
+        ones = tuple(
+            StudyCandidate(
+                loss,
+                seed,
+                _hash({**inputs, "own seed": seed}),
+                model=model,
+                raced=len(config.models) > 1,
+            )
+            for seed in config.seeds
+        )
+        candidates += [*ones, *_list_averages(config, ones)]
+    return tuple(candidates)
+
+
+def _inputs_of(
+    config: StudyConfig, files: Mapping[str, str], splits: Splits, model: str
+) -> dict[str, Any]:
+    """Return all that training a model depends on, but its loss and seed."""
+    from calibrant.study.candidates.classifier import step_options
+
     inputs = {key: value for key, value in config.to_dict().items() if key not in _NEUTRAL}
     inputs |= {
-        "model": config.network,
-        "training": step_options(config),  # defaults may change between versions
+        "model": model,
+        "frozen": config.is_frozen(model),
+        "training": step_options(config, model),  # defaults may change between versions
         "files": dict(files),
         "splits": splits.to_dict(),
         "version": own_version(),
         "encoders": _ENCODER_VERSION,
     }
-    inputs |= _pretrained_fingerprint(config) | _custom_network_code(config)
-    candidates: list[StudyCandidate] = []
-    for loss in config.candidates:
-        inputs |= {"loss": loss, "code": _custom_loss_code(loss)}
-        networks = tuple(
-            StudyCandidate(loss, seed, _hash({**inputs, "own seed": seed})) for seed in config.seeds
-        )
-        candidates += [*networks, *_list_averages(config, networks)]
-    return tuple(candidates)
+    return inputs | _pretrained_fingerprint(config, model) | _custom_network_code(model)
+
+
+def weighted_ensemble(members: tuple[StudyCandidate, ...]) -> StudyCandidate:
+    """Return the candidate that mixes several models with weights learned on the choice rows."""
+    one = _average("weighted", members)
+    return replace(one, raced=True)
 
 
 def _list_averages(
@@ -102,6 +161,8 @@ def _list_averages(
 ) -> list[StudyCandidate]:
     """Return the requested averages of a loss's networks."""
     averages = []
+    if not is_network(config, networks[0].model):
+        return []
     if config.mc_dropout:
         averages += [_average("mc_dropout", (one,), config.mc_dropout) for one in networks]
     if config.ensemble:
@@ -111,24 +172,26 @@ def _list_averages(
 
 def _average(way: str, members: tuple[StudyCandidate, ...], passes: int = 0) -> StudyCandidate:
     inputs = {"way": way, "of": [member.fingerprint for member in members], "passes": passes}
-    return StudyCandidate(members[0].loss, members[0].seed, _hash(inputs), way, members, passes)
+    first = members[0]
+    fingerprint = _hash(inputs)
+    return replace(first, fingerprint=fingerprint, way=way, members=members, passes=passes)
 
 
-def _pretrained_fingerprint(config: StudyConfig) -> dict[str, str]:
+def _pretrained_fingerprint(config: StudyConfig, model: str) -> dict[str, str]:
     """Return the fingerprint of a pretrained model: its content, not its location."""
     from calibrant.models.pretrained import fingerprint
     from calibrant.models.pretrained_folder import is_source
 
-    pretrained = config.kind == "text" and is_source(config.network)
-    return {"model": fingerprint(config.network)} if pretrained else {}
+    pretrained = config.kind == "text" and is_source(model)
+    return {"model": fingerprint(model)} if pretrained else {}
 
 
-def _custom_network_code(config: StudyConfig) -> dict[str, list[str]]:
+def _custom_network_code(model: str) -> dict[str, list[str]]:
     """Return the code of a user-defined network."""
     from calibrant.losses.describing import describe_code
     from calibrant.models.registry import models
 
-    network = models().get(config.network)
+    network = models().get(model)
     code = "" if network is None else describe_code([network])
     return {"network code": [_source_code(network), code]} if code else {}
 

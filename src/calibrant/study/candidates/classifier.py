@@ -4,88 +4,89 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from calibrant.study.candidates.candidate import StudyCandidate
 from calibrant.study.settings.config import StudyConfig
 from calibrant.study.settings.kinds import SMALL, TEXT
+from calibrant.study.settings.models import (
+    FAMILIES,
+    estimator_class,
+    is_network,
+    network_options_of,
+    training_of,
+)
 
-if TYPE_CHECKING:
-    from calibrant.study.candidates.candidate import StudyCandidate
-    from calibrant.training.estimator import Estimator
-
-
-_SAME_STEPS = {"accumulate", "compile", "device", "devices"}
-"""Training options that do not change the training steps."""
+_SAME_STEPS = {"accumulate", "compile", "device", "devices", "n_jobs", "cache"}
+"""Training options that do not change what is learned."""
 
 _EXCLUDED = {"loss", "seed", "folder", "hooks", "progress", "model"}
-"""Parameters that are fingerprinted elsewhere or do not affect the network."""
+"""Parameters that are fingerprinted elsewhere or do not affect the model."""
+
+EMBEDDINGS = "embeddings"
+"""Folder beside the candidates with the embeddings of frozen transformers."""
 
 
 def build_classifier(
     config: StudyConfig, candidate: StudyCandidate, folder: Path, progress: Callable[[str], None]
-) -> Estimator:
-    """Build the classifier of a candidate.
+) -> Any:
+    """Build the classifier of a candidate; `folder` is for its checkpoints.
 
-    Text networks trained from scratch use the study's small defaults; image networks, table
-    networks and pretrained models use the defaults of their estimator.
+    Text networks trained from scratch use the study's small defaults; other models use the
+    defaults of their estimator.
     """
+    shared: dict[str, Any] = {"loss": candidate.loss, "seed": candidate.seed}
+    if not is_network(config, candidate.model):
+        progress(f"{candidate.name}: training")
+        if config.is_frozen(candidate.model):
+            shared["cache"] = folder.parent.parent / EMBEDDINGS
+        return _build_estimator(config, candidate.model, shared)
     from calibrant.study.candidates.epoch_messages import EpochMessages
 
-    shared: dict[str, Any] = {
-        "loss": candidate.loss,
-        "seed": candidate.seed,
-        "folder": folder,
-        "devices": config.devices,
-    }
-    classifier = _build_estimator(config, shared)
+    shared |= {"folder": folder, "devices": config.devices}
+    classifier = _build_estimator(config, candidate.model, shared)
     epochs = classifier._options().epochs
     classifier.set_params(hooks=(EpochMessages(candidate.name, epochs, progress),))
     return classifier
 
 
-def step_options(config: StudyConfig) -> dict[str, Any]:
-    """Return all options that the training steps depend on, with defaults filled in.
+def step_options(config: StudyConfig, model: str) -> dict[str, Any]:
+    """Return all options that training a model depends on, with defaults filled in.
 
-    No network is built. The loss, the seed and the network name are not included.
+    No network is built. The loss, the seed and the name of the model are not included.
     """
-    estimator = _build_estimator(config, {})
-    names = estimator.get_params(deep=False).keys() - _SAME_STEPS - _EXCLUDED
-    options = {name: estimator._resolve(name) for name in names}
-    if config.kind == "text":
+    estimator = _build_estimator(config, model, {})
+    options = {
+        name: estimator._resolve(name) if hasattr(estimator, "_resolve") else value
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in _SAME_STEPS | _EXCLUDED
+    }
+    if config.kind == "text" and is_network(config, model):
         options["max_length"] = estimator._new_encoder().max_length
     return options
 
 
-def _build_estimator(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
-    return _BUILDERS[config.kind](config, {**shared, "resample": config.resample})
+def _build_estimator(config: StudyConfig, model: str, shared: dict[str, Any]) -> Any:
+    options = {**_model_options(config, model), **training_of(config, model)}
+    return estimator_class(config, model)(**shared, resample=config.resample, **options)
 
 
-def _build_table(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
-    from calibrant.training import TabularClassifier
-
-    options = {"categories": config.categories, **config.model_options}
-    return TabularClassifier(**{**shared, **options, **config.training})
-
-
-def _build_text(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
+def _model_options(config: StudyConfig, model: str) -> dict[str, Any]:
+    """Return what a model is built from, and the study's own defaults."""
+    options = network_options_of(config, model)
+    if model == "linear":
+        own = {"categories": config.categories} if config.kind == "table" else {}
+        return {"input": config.kind, **own}
+    if model in FAMILIES:
+        return {"categories": config.categories} if config.kind == "table" else {}
+    if config.is_frozen(model):
+        return {"model": model, **({"model_options": options} if options else {})}
+    if config.kind == "table":
+        return {"categories": config.categories, **options}
+    if config.kind == "image":
+        return {"model": model, "model_options": options}
     from calibrant.models.pretrained_folder import is_source
-    from calibrant.training import TextClassifier
 
-    small = SMALL if config.network == "bilstm" else {}
-    defaults = {} if is_source(config.network) else TEXT
-    options = {"model": config.network, "model_options": {**small, **config.model_options}}
-    return TextClassifier(**{**shared, **options, **defaults, **config.training})
-
-
-def _build_image(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
-    from calibrant.training import ImageClassifier
-
-    options = {"model": config.network, "model_options": dict(config.model_options)}
-    return ImageClassifier(**{**shared, **options, **config.training})
-
-
-_BUILDERS: dict[str, Callable[[StudyConfig, dict[str, Any]], Estimator]] = {
-    "table": _build_table,
-    "text": _build_text,
-    "image": _build_image,
-}
+    small = SMALL if model == "bilstm" else {}
+    defaults = {} if is_source(model) else TEXT
+    return {"model": model, "model_options": {**small, **options}, **defaults}

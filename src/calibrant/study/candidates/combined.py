@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calibrant.bundle.files import sha256_of
+from calibrant.data.row_scorer import RowScorer
 from calibrant.errors import TrainingError
 from calibrant.inputs import FloatArray
 from calibrant.study.candidates.candidate import StudyCandidate
@@ -21,10 +22,6 @@ from calibrant.study.candidates.trained import (
     save_candidate,
 )
 from calibrant.study.rows.rows import StudyRows
-
-if TYPE_CHECKING:
-    from calibrant.models.scorer import Scorer
-
 
 MASK_SEED = 0
 """Seed of the MC dropout masks, fixed so that bundles are reproducible."""
@@ -42,13 +39,16 @@ class CombinedCandidate(TrainedCandidate):
 
     members: tuple[TrainedCandidate, ...] = ()
 
-    def scorer(self) -> Scorer:
+    def scorer(self) -> RowScorer:
         """Load the model with its members."""
         from calibrant.models.scorer import Scorer
 
+        members = [member.scorer() for member in self.members]
+        networks = [member for member in members if isinstance(member, Scorer)]
+        assert len(networks) == len(members)  # averages of seeds and of passes are for networks
         if self.candidate.way == "ensemble":
-            return Scorer.ensemble([member.scorer() for member in self.members])
-        return Scorer.mc_dropout(self.members[0].scorer(), self.candidate.passes, seed=MASK_SEED)
+            return Scorer.ensemble(networks)
+        return Scorer.mc_dropout(networks[0], self.candidate.passes, seed=MASK_SEED)
 
 
 def build_ensemble(
@@ -69,10 +69,10 @@ def build_ensemble(
     shifts = [member.facts["scorer"]["log_shift"] for member in members]
     logits = {
         name: average_logits([member.logits[name] for member in members], shifts)
-        for name in _scored_splits(rows)
+        for name in scored_splits(rows)
     }
     return CombinedCandidate(
-        candidate, folder / candidate.folder, logits, _facts(members, logits, rows), members
+        candidate, folder / candidate.folder, logits, combined_facts(members, logits, rows), members
     )
 
 
@@ -86,10 +86,10 @@ def score_mc_dropout(
         raise TrainingError(f"the saved network of {candidate.members[0].name} cannot be read.")
     model = CombinedCandidate(candidate, folder, {}, {}, (member,)).scorer()
     logits: dict[str, FloatArray] = {}
-    for name in _scored_splits(rows):
+    for name in scored_splits(rows):
         progress(f"{candidate.name}: scoring the {name.replace('_', ' ')} rows")
         logits[name] = model.predict_logits(rows[name].inputs)
-    facts = _facts((member,), logits, rows)
+    facts = combined_facts((member,), logits, rows)
     facts["seconds"] += time.perf_counter() - started
     facts["network"] = _hash_weights(member)
     save_candidate(folder, candidate, logits, facts)
@@ -124,11 +124,12 @@ def _hash_weights(member: TrainedCandidate) -> str:
     return sha256_of(member.folder / WEIGHTS)
 
 
-def _scored_splits(rows: StudyRows) -> list[str]:
+def scored_splits(rows: StudyRows) -> list[str]:
+    """Return the splits that have rows to score."""
     return [name for name in SCORED_SPLITS if len(rows[name])]
 
 
-def _facts(
+def combined_facts(
     members: Sequence[TrainedCandidate], logits: dict[str, FloatArray], rows: StudyRows
 ) -> dict[str, Any]:
     """Return the refinement, and the total cost of the members."""
@@ -140,5 +141,6 @@ def _facts(
         "weights": sum(member.facts["weights"] for member in members),
         "records": [],
         "gammas": None,
+        "score_seconds": sum(member.facts.get("score_seconds", 0.0) for member in members),
         "warnings": [],
     }

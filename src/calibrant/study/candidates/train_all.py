@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from pathlib import Path
 from typing import Any
@@ -33,15 +33,17 @@ def train_candidates(
     candidates: Sequence[StudyCandidate],
     folder: Path,
     progress: Progress,
+    known: Mapping[StudyCandidate, Outcome] | None = None,
 ) -> list[Outcome]:
     """Return the outcome of each candidate, in order.
 
-    Networks are trained first, then averaged. Candidates that an earlier run finished are read from
-    `folder`. A candidate that fails is reported and does not stop the others.
+    Models are trained first, then averaged. Candidates that an earlier run finished are read from
+    `folder`; those of `known` are as they are. A candidate that fails is reported and does not stop
+    the others.
     """
-    outcomes: dict[StudyCandidate, Outcome] = {}
+    outcomes = dict(known or {})
     for way in ("one", "mc_dropout"):
-        same_way = [candidate for candidate in candidates if candidate.way == way]
+        same_way = [each for each in candidates if each.way == way and each not in outcomes]
         _load_or_train(rows, config, same_way, folder, progress, outcomes)
     for candidate in candidates:
         if candidate.way == "ensemble":

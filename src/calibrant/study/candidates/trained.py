@@ -11,23 +11,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
+from calibrant.bundle.scorers import load_scorer
+from calibrant.calibrators import TemperatureScaling
+from calibrant.convert import log_probs_from_logits
 from calibrant.data.encoders.column_warning import ColumnWarning
+from calibrant.data.row_scorer import RowScorer
 from calibrant.errors import CalibrantError, TrainingError
 from calibrant.files.atomic_write import write_atomically
-from calibrant.inputs import FloatArray
+from calibrant.inputs import FloatArray, IntArray
 from calibrant.study.candidates.candidate import StudyCandidate
 from calibrant.study.candidates.classifier import build_classifier
 from calibrant.study.candidates.processes import Progress
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import StudyConfig
-
-if TYPE_CHECKING:
-    from calibrant.models.scorer import Scorer
 
 _INTERNAL_PACKAGES = frozenset({"lightning_fabric", "torch", "triton"})
 """Packages whose warnings are about themselves, not about the training."""
@@ -67,11 +68,17 @@ class TrainedCandidate:
         """Log loss of the choice rows after temperature scaling; see `compute_refinement`."""
         return float(self.facts["refinement"])
 
-    def scorer(self) -> Scorer:
+    def scorer(self) -> RowScorer:
         """Load the model."""
-        from calibrant.models.scorer import Scorer
+        return load_scorer(self.facts["scorer"], self.folder)
 
-        return Scorer.load(self.facts["scorer"], self.folder)
+    def choice_losses(self, rows: StudyRows) -> FloatArray:
+        """Return the log loss of each choice row (n,), after temperature scaling on them.
+
+        Their mean is `refinement`.
+        """
+        split = rows.compared_on
+        return tempered_losses(self.logits[split], rows[split].codes)
 
 
 def fit_and_save_candidate(
@@ -86,8 +93,6 @@ def fit_and_save_candidate(
     An interrupted run resumes from its last checkpoint. `done.json` is written last and marks the
     folder as complete. If several processes train together, only the first one scores.
     """
-    from calibrant.models.scorer import Scorer
-
     started = time.perf_counter()
     train, steer = rows["train"], rows["steer"]
     model = build_classifier(config, candidate, folder / _CHECKPOINTS, progress)
@@ -102,22 +107,25 @@ def fit_and_save_candidate(
         raise TrainingError(
             "training diverged, its log loss is infinite: try a smaller learning rate."
         )
+    trained_after = time.perf_counter() - started
     logits = {
         name: model.predict_logits(rows[name].inputs)
         for name in SCORED_SPLITS
         if len(rows[name].codes)
     }
+    scored_after = time.perf_counter() - started
     history = getattr(model.loss_, "history", None)
     facts = {
         "refinement": compute_refinement(rows, logits),
         "epochs": len(model.records_),
         "best_epoch": model.best_epoch_,
-        "seconds": time.perf_counter() - started,
-        "weights": sum(part.numel() for part in model.model_.parameters()),
+        "seconds": scored_after,
+        "score_seconds": (scored_after - trained_after) / max(sum(map(len, logits.values())), 1),
+        "weights": model.n_weights_,
         "records": [record.to_dict() for record in model.records_],
         "gammas": history.to_dict() if history is not None and len(history) else None,
         "warnings": messages,
-        "scorer": Scorer.from_classifier(model, **_preprocessing(config)).save(folder),
+        "scorer": model.to_scorer(**_preprocessing(config)).save(folder),
     }
     save_candidate(folder, candidate, logits, facts)
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
@@ -156,6 +164,17 @@ def compute_refinement(rows: StudyRows, logits: Mapping[str, FloatArray]) -> flo
     return steer_figures(logits[split], rows[split].codes).refinement
 
 
+def tempered_losses(logits: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the log loss of each row (n,), after temperature scaling on the same rows.
+
+    The temperature is that of `steer_figures`, so that the mean is the refinement.
+    """
+    classes = range(logits.shape[1])
+    scaling = TemperatureScaling(smooth=True).fit(logits, codes, classes=classes)
+    log_probs = log_probs_from_logits(logits / float(scaling.temperature_))
+    return -log_probs[np.arange(len(codes)), codes]
+
+
 def save_candidate(
     folder: Path,
     candidate: StudyCandidate,
@@ -166,7 +185,7 @@ def save_candidate(
     arrays: dict[str, Any] = dict(logits)
     with write_atomically(folder / _LOGITS, name="logits") as draft, draft.open("wb") as file:
         np.savez(file, **arrays)
-    identity = {"loss": candidate.loss, "seed": candidate.seed, "way": candidate.way}
+    identity = {name: getattr(candidate, name) for name in ("model", "loss", "seed", "way")}
     record = {"format": 1, **identity, "fingerprint": candidate.fingerprint, **facts}
     with write_atomically(folder / _DONE, name="candidate") as draft:
         draft.write_text(json.dumps(record), encoding="utf-8")

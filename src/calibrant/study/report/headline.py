@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from calibrant.errors import TargetUnreachable
-from calibrant.formatting import floor_words, number, percent, sentence
+from calibrant.formatting import floor_words, format_count, number, percent, sentence
 from calibrant.reports.threshold.wording import aim_words, aims_of, class_words, threshold_words
 from calibrant.study.report.wording import (
     candidate_name,
     figure_of,
     join_words,
     judged_rows,
+    judged_words,
     method_name,
 )
-from calibrant.study.result import PointResult, StudyResult
+from calibrant.study.result import PointResult, Skill, StudyResult
 from calibrant.thresholds import OperatingPoint, Transfer
 from calibrant.thresholds.proof.largest_weight import condition_clause
 
@@ -50,12 +51,68 @@ def verdict_words(result: StudyResult) -> str:
     """Return the headline as one text."""
     lead = f"{candidate_name(result.best)} with {method_name(result.method)} was chosen."
     parts = [lead, _calibrated_short(result), *_promises_short(result)]
+    if result.skill is not None and not result.skill.learned:
+        parts = [nothing_learned_words(result.skill, packed=result.packed), lead]
     return " ".join(parts).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def nothing_learned_words(skill: Skill, *, packed: bool) -> str:
+    """Return the headline of a model that is not clearly better than the class shares."""
+    rest = (
+        "the bundle was packed all the same"
+        if packed
+        else "nothing is promised and no bundle was packed (--pack-anyway packs it)"
+    )
+    return (
+        f"The model learned nothing that these rows can show: its log loss is {number(skill.loss)} "
+        f"and that of always saying the class shares {number(skill.base)} (they differ by "
+        f"{number(skill.gain)} \N{PLUS-MINUS SIGN} {number(skill.error)}); {rest}."
+    )
+
+
+def skill_words(skill: Skill) -> str:
+    """Return the skill against the class shares, as a sentence."""
+    return (
+        f"Skill against always saying the class shares: {percent(skill.value)} (log loss "
+        f"{number(skill.loss)} instead of {number(skill.base)})."
+    )
+
+
+def gain_words(result: StudyResult) -> list[str]:
+    """Return what the choice gained or lost on the test rows."""
+    if result.gain is None:
+        return []
+    words = []
+    for pair, what in (
+        (result.gain.usual, "cross-entropy of the same model"),
+        (result.gain.hindsight, "the candidate that is best there"),
+    ):
+        if pair is None or (what.startswith("the candidate") and pair == result.gain.usual):
+            continue
+        name, difference, error = pair
+        side = "above" if difference > 0 else "below"
+        words.append(
+            f"On the {judged_words(result)} its log loss after temperature scaling is "
+            f"{number(abs(difference))} \N{PLUS-MINUS SIGN} {number(error)} {side} that of {what} "
+            f"({name})."
+        )
+    return words
+
+
+def failed_words(result: StudyResult) -> list[str]:
+    """Return a sentence on candidates that could not be trained, if there are any."""
+    failed = [one for one in result.candidates if one.failed is not None]
+    if not failed:
+        return []
+    return [
+        f"{len(failed)} of {format_count(len(result.candidates), 'candidate')} failed: "
+        f"{join_words([candidate_name(one) for one in failed])}."
+    ]
 
 
 def chosen_words(result: StudyResult) -> list[str]:
     """Explain the choice of the network and of the calibrator."""
-    words = [sentence(result.why)]
+    words = [*failed_words(result), sentence(result.why), *gain_words(result)]
     if result.choice is None:
         return [*words, sentence(f"{method_name(result.method)} was asked for")]
     why = result.choice.why
@@ -183,6 +240,8 @@ def _point_state(point: PointResult) -> tuple[str, str]:
 
 def _state(result: StudyResult) -> tuple[str, str]:
     """Return the overall state: the worst of its parts."""
+    if result.skill is not None and not result.skill.learned:
+        return "bad", "Nothing was learned"
     badges = [_point_state(point) for point in result.points if point.decides]
     names = [badge for _, badge in badges]
     if {_PROMISE_BROKEN, _OVERRULED["broken"]} & set(names):
@@ -222,7 +281,8 @@ def _calibrated_short(result: StudyResult) -> str:
 
 def _calibrated_words(result: StudyResult) -> list[str]:
     figure = figure_of(result.calibrated, "ece_ew")
-    words = [sentence(result.calibrated.verdict.text)]
+    words = [] if result.skill is None else [skill_words(result.skill)]
+    words.append(sentence(result.calibrated.verdict.text))
     if figure is not None and figure.value is not None:
         chance = f"; chance alone gives {floor_words(figure.floor)}" if figure.floor else ""
         words.append(

@@ -35,6 +35,14 @@ _METHODS = {
     "quadratic": "quadratic scaling",
     "venn_abers": "Venn-Abers prediction",
 }
+_MODELS = {
+    "boosting": "boosted trees",
+    "linear": "linear",
+    "mlp": "MLP",
+    "ngrams": "n-grams",
+    "bilstm": "BiLSTM",
+    "text_cnn": "text CNN",
+}
 _LONGEST = 120  # characters of a name
 
 
@@ -58,7 +66,19 @@ def loss_name(loss: str) -> str:
 
 def candidate_name(candidate: CandidateResult) -> str:
     """Return the display name of a candidate."""
-    return candidate.named(loss_name(candidate.loss))
+    loss = loss_name(candidate.loss)
+    if not candidate.raced:
+        return candidate.named(loss, "")
+    word = loss.partition(",")[0]
+    if word[1:].islower():  # not AdaFocal, FLSD
+        loss = loss[:1].lower() + loss[1:]
+    name = candidate.named(loss, model_name(candidate.model))
+    return name[:1].upper() + name[1:]
+
+
+def model_name(model: str) -> str:
+    """Return the display name of a model."""
+    return _MODELS.get(model, model)
 
 
 def family(candidate: CandidateResult) -> str:
@@ -89,8 +109,8 @@ def singles(result: StudyResult) -> list[CandidateResult]:
 
 
 def baseline_of(result: StudyResult) -> CandidateResult | None:
-    """Return cross-entropy, preferably of the chosen seed; None if all failed."""
-    usual = [one for one in singles(result) if one.loss == "ce"]
+    """Return cross-entropy of the chosen model, preferably of the chosen seed, or None."""
+    usual = [one for one in singles(result) if one.loss == "ce" and one.model == result.best.model]
     alike = [one for one in usual if one.seed == result.best.seed]
     return next(iter([*alike, *usual]), None)
 

@@ -12,7 +12,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import as_seed
 from calibrant.study.settings import checks as checks
 from calibrant.study.settings.kinds import (
-    NETWORKS,
     NOT_FOR_IMAGES,
     TABULAR,
     Kind,
@@ -20,10 +19,11 @@ from calibrant.study.settings.kinds import (
     check_kind,
     resolve_kind,
 )
+from calibrant.study.settings.models import AUTO, parse_models
 from calibrant.study.settings.training_checks import (
     check_losses,
     check_mc_dropout,
-    check_network,
+    check_models,
     check_training,
     require_torch,
 )
@@ -41,7 +41,9 @@ RESAMPLE = ("over", "under", "smote")
 OVERLAP = ("refuse", "drop")
 """Ways to handle log rows that are also in the golden set."""
 
-_BASELINE = "ce"
+BASELINE = "ce"
+"""The loss that models are raced with, and others are compared with."""
+
 _TRAINING = ("epochs", "batch_size", "learning_rate", "patience", "optimizer", "device")
 
 
@@ -75,11 +77,15 @@ class StudyConfig:
     overlap : how to handle log rows that are also in the golden set: "refuse" or "drop"
     candidates : losses; "ce" is added if missing
     seeds : each candidate is trained once per seed; from 0 to 4294967295, as is `seed`
-    model : name of the network, for texts also the folder or hub id of a transformer; None for
-        "bilstm" (texts), "mlp" (tables) or "resnet50" (images)
-    model_options : arguments of the network
-    training : arguments of `TextClassifier`, `TabularClassifier` or `ImageClassifier`, such as
-        {"epochs": 20}
+    model : models to race with cross-entropy, separated by commas; the losses are compared on the
+        winner. "auto", the default, stands for boosting, linear and mlp (tables), ngrams (texts),
+        a small network and linear (images). Others are names of networks, and for texts the folder
+        or hub id of a transformer
+    freeze : whether transformers keep their weights, and only a linear layer on their embeddings is
+        trained; None for yes beside "auto", else no
+    model_options : arguments of the networks
+    training : arguments of the estimators, such as {"epochs": 20}; in a race each model takes those
+        that it knows
     resample : "over", "under" or "smote" the train rows; None for no resampling
     calibrator : "auto", or the name of a method
     hold : promises, like "item_defective: precision>=0.85"; several targets of one threshold are
@@ -88,6 +94,7 @@ class StudyConfig:
     ood : score of the out-of-scope rule: "energy", "entropy", "max_logit", or "none" for no rule
     actions : action per class name, for rows that are acted on
     seed : seed of the splits
+    pack_anyway : whether to pack the bundle of a model that learned nothing
     jobs : candidates trained in parallel; 0 for one per core, or one on a GPU
     title : title of the report
     images : whether the rows are images
@@ -101,8 +108,8 @@ class StudyConfig:
     --------
     >>> from calibrant.study import StudyConfig
     >>> config = StudyConfig("tickets.csv", "reason", text="message", candidates=["adafocal"])
-    >>> config.candidates, config.kind, config.network
-    (('ce', 'adafocal'), 'text', 'bilstm')
+    >>> config.candidates, config.kind, config.models
+    (('ce', 'adafocal'), 'text', ('ngrams',))
     >>> StudyConfig.from_dict(config.to_dict()) == config
     True
     >>> StudyConfig("tickets.csv", "reason", text="message", ood="enrgy")
@@ -147,6 +154,8 @@ class StudyConfig:
     mc_dropout: int = 0
     devices: int = 1
     largest_weight: float | None = None
+    freeze: bool | None = None
+    pack_anyway: bool = False
 
     def __post_init__(self) -> None:
         values = {**self._check_texts(), **self._check_lists(), **self._check_values()}
@@ -166,11 +175,8 @@ class StudyConfig:
         _check_calibrator(self.calibrator)
         require_torch("a study")
         check_losses(self.candidates)
-        check_network(self.kind, self.network, self.model_options)
-        network = {"model": self.network, "model_options": dict(self.model_options)}
-        if self.kind == "table":  # the estimator takes the network's options itself
-            network = {}
-        check_training(self.kind, self.training, _setting_names(), network)
+        check_models(self)
+        check_training(self, _setting_names())
         check_mc_dropout(self)
 
     @property
@@ -179,14 +185,24 @@ class StudyConfig:
         return "image" if self.images else "table" if self.text is None else "text"
 
     @property
-    def network(self) -> str:
-        """Name of the network that is trained."""
-        return self.model or NETWORKS[self.kind]
+    def models(self) -> tuple[str, ...]:
+        """The models that are raced, or the only one."""
+        return parse_models(self.model, self.kind)
+
+    def is_frozen(self, model: str) -> bool:
+        """Return whether a model is a transformer that keeps its weights."""
+        if self.kind != "text" or self.freeze is False:
+            return False
+        from calibrant.models.pretrained_folder import is_source
+
+        beside_auto = AUTO in [part.strip() for part in (self.model or "").split(",")]
+        return is_source(model) and (self.freeze is True or beside_auto)
 
     @property
     def compares(self) -> bool:
         """Whether there are several candidates to choose from."""
-        return len(self.candidates) * len(self.seeds) > 1 or self.mc_dropout > 0
+        several = len(self.models) * len(self.candidates) * len(self.seeds) > 1
+        return several or self.mc_dropout > 0
 
     @property
     def promises(self) -> tuple[tuple[str | None, tuple[Target, ...]], ...]:
@@ -236,8 +252,8 @@ class StudyConfig:
             name: checks.check_texts(name, getattr(self, name), like=like)
             for name, like in _LISTS.items()
         }
-        if _BASELINE not in out["candidates"]:
-            out["candidates"] = (_BASELINE, *out["candidates"])
+        if BASELINE not in out["candidates"]:
+            out["candidates"] = (BASELINE, *out["candidates"])
         out["seeds"] = checks.check_seeds(self.seeds)
         for name in ("model_options", "training", "actions"):
             out[name] = checks.check_options(name, getattr(self, name))
@@ -257,8 +273,11 @@ class StudyConfig:
             "jobs": checks.check_integer("jobs", self.jobs, least=0),
             "images": checks.check_bool("images", self.images),
             "devices": checks.check_integer("devices", self.devices, least=1),
+            "pack_anyway": checks.check_bool("pack_anyway", self.pack_anyway),
             **checks.check_averages(self.ensemble, self.mc_dropout, self.seeds),
         }
+        if self.freeze is not None:
+            out["freeze"] = checks.check_bool("freeze", self.freeze)
         for name in ("rows", "image_size"):
             if getattr(self, name) is not None:
                 out[name] = checks.check_integer(name, getattr(self, name), least=1)

@@ -21,9 +21,6 @@ defaults of their classifiers."""
 
 Kind = Literal["text", "table", "image"]
 
-NETWORKS: Mapping[Kind, str] = {"text": "bilstm", "table": "mlp", "image": "resnet50"}
-"""Default network of each kind."""
-
 TABULAR = "tabular"
 """Name of the setting for tables, in a file and on the command line."""
 

@@ -98,6 +98,7 @@ def images(tmp_path_factory):
         str(folder / "logs.npz"), images=True, candidates=("ce",), seeds=(0, 1), ensemble=True,
         mc_dropout=2, model="wrn_26_10", model_options={"widen": 1, "blocks": 1, "dropout": 0.2},
         training={"epochs": 1, "batch_size": 32}, calibrator="temperature", jobs=1,
+        pack_anyway=True,
     )  # fmt: skip
     return pixels, folder / "run", run_study(config, folder / "run")
 

@@ -37,7 +37,7 @@ def a_config(folder, **changes):
         "data": table_file(folder, n=600), "label": "fraud", "drop": ("customer", "day"),
         "candidates": ("ce",), "seeds": (0, 1), "training": {"epochs": 3}, "jobs": 1,
         "model_options": {"hidden": (16,), "dropout": (0.3,)},
-        "calibrator": "temperature", "ood": "none",
+        "calibrator": "temperature", "ood": "none", "model": "mlp", "pack_anyway": True,
     }  # fmt: skip
     return StudyConfig(**{**settings, **changes})
 

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 from tests.sentences import assert_mentions, refuses
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, MissingExtra
 from calibrant.study import StudyConfig
+from calibrant.study.settings import models
 from calibrant.study.settings.checks import flag_name, parse_shares
 from calibrant.study.settings.config import CANDIDATES
 from calibrant.thresholds.rates import parse_hold
 
-TEXT = {"data": "tickets.csv", "label": "reason", "text": "message"}
-TABLE = {"data": "shop.csv", "label": "sold"}
-IMAGES = {"data": "photos", "images": True}
+TEXT = {"data": "tickets.csv", "label": "reason", "text": "message", "model": "bilstm"}
+TABLE = {"data": "shop.csv", "label": "sold", "model": "mlp"}
+IMAGES = {"data": "photos", "images": True, "model": "resnet50"}
 
 
 def text_study(**more):
@@ -46,12 +47,46 @@ def test_lists_become_tuples_and_a_path_text():
         config.rows = 3
 
 
-def test_kind_and_network_follow_from_what_the_rows_are():
-    assert (text_study().kind, text_study().network) == ("text", "bilstm")
-    assert (table_study().kind, table_study().network) == ("table", "mlp")
-    assert (image_study().kind, image_study().network) == ("image", "resnet50")
-    assert text_study(model="text_cnn").network == "text_cnn"
-    assert image_study(model="densenet121").network == "densenet121"
+def test_kind_and_models_follow_from_what_the_rows_are():
+    assert [study().kind for study in (text_study, table_study, image_study)] == [
+        "text", "table", "image",
+    ]  # fmt: skip
+    assert text_study(model=None).models == text_study(model="auto").models == ("ngrams",)
+    assert table_study(model=None).models == ("boosting", "linear", "mlp")
+    assert "linear" in image_study(model=None).models
+    assert text_study(model="text_cnn").models == ("text_cnn",)
+    assert text_study(model="auto, bilstm,ngrams").models == ("ngrams", "bilstm")
+    with refuses(InputError, "model", "empty", "ngrams,bilstm"):
+        text_study(model="ngrams,,bilstm")
+
+
+def test_a_family_without_its_package_is_left_out_of_the_race_and_refused_by_name(monkeypatch):
+    monkeypatch.setattr(models, "find_spec", lambda name: None)
+    assert table_study(model=None).models == ("linear", "mlp")
+    notes = models.note_left_out(table_study(model=None))
+    assert_mentions(notes[0], "'boosting'", "calibrant[boosting]")
+    assert models.note_left_out(table_study(model="mlp")) == []
+    with pytest.raises(MissingExtra, match="boosting"):
+        table_study(model="boosting,mlp")
+
+
+def test_in_a_race_each_model_takes_the_options_that_it_knows():
+    raced = table_study(
+        model=None, training={"epochs": 5}, model_options={"hidden": (8,), "dropout": (0.0,)}
+    )
+    assert models.training_of(raced, "mlp") == {"epochs": 5}
+    assert models.training_of(raced, "boosting") == {}
+    assert models.network_options_of(raced, "linear") == {}
+    with refuses(InputError, "'hidden'", "boosting, linear", "--model"):
+        table_study(model="boosting,linear", model_options={"hidden": (8,)})
+    with refuses(InputError, "'epochs'", "BoostingClassifier"):
+        table_study(model="boosting", training={"epochs": 5})
+
+
+def test_only_transformers_are_frozen():
+    with refuses(InputError, "freeze", "--freeze"):
+        text_study(freeze=True)
+    assert not text_study(freeze=False).is_frozen("bilstm")
 
 
 def test_losses_that_need_counts_of_classes_are_fine():
@@ -99,7 +134,7 @@ WRONG = {
     "rows as text": ({"rows": "100"}, "rows must be a whole number"),
     "overlap": ({"overlap": "keep"}, "overlap must be one of refuse, drop, got 'keep'"),
     "network": ({"model": "bilstn"}, "did you mean 'bilstm'?"),
-    "network of tables": ({"model": "mlp"}, "a network for texts, got 'mlp'"),
+    "network of tables": ({"model": "mlp"}, "a model for texts, got 'mlp'"),
     "option of the network": ({"model_options": {"hiden": 8}}, "did you mean 'hidden'?"),
     "value of an option": ({"model_options": {"hidden": -8}}, "hidden must be a whole number"),
     "size that the data settle": ({"model_options": {"n_tokens": 8}}, "derived from the data"),
@@ -154,7 +189,7 @@ def test_what_is_wrong_is_told_in_one_sentence(case):
 
 
 TABLE_WRONG = {
-    "network of texts": ({"model": "bilstm"}, "a network for tables, got 'bilstm': choose mlp"),
+    "network of texts": ({"model": "bilstm"}, "for tables, got 'bilstm': choose boosting or linear or mlp"),
     "one number for layers": ({"model_options": {"hidden": 8}}, "like [128,64], got 8"),
     "hidden below training": ({"training": {"hidden": [8]}}, "--model-option hidden="),
     "drop below training": ({"training": {"drop": ["a"]}}, "--drop"),
@@ -184,8 +219,8 @@ IMAGES_WRONG = {
     "smote": ({"resample": "smote"}, "which images are not: use 'over' or 'under'"),
     "no size": ({"image_size": 0}, "image_size must be a whole number of at least 1, got 0"),
     "size as text": ({"image_size": "32x32"}, "image_size must be a whole number"),
-    "network of texts": ({"model": "bilstm"}, "a network for images, got 'bilstm'"),
-    "network of tables": ({"model": "mlp"}, "a network for images, got 'mlp'"),
+    "network of texts": ({"model": "bilstm"}, "a model for images, got 'bilstm'"),
+    "network of tables": ({"model": "mlp"}, "a model for images, got 'mlp'"),
     "spelling": ({"model": "resnet5"}, "did you mean 'resnet50'?"),
     "channels": ({"model_options": {"n_channels": 3}}, "which is derived from the data"),
     "vocabulary": ({"training": {"vocabulary": 9}}, "which is not an option of ImageClassifier"),

@@ -11,7 +11,7 @@ from calibrant.errors import InputError
 from calibrant.study import StudyConfig
 from calibrant.study.settings.config_file import read_config, write_config
 
-TEXT = {"data": "tickets.csv", "label": "reason", "text": "message"}
+TEXT = {"data": "tickets.csv", "label": "reason", "text": "message", "model": "bilstm"}
 
 words = st.text(min_size=1).filter(str.strip).map(str.strip).filter(
     lambda text: text.encode("utf-8", "ignore").decode() == text
@@ -71,7 +71,7 @@ def test_the_file_says_how_to_run_it_again_and_reads_well(tmp_path):
 
 def test_tables_within_options_are_written_in_one_line(tmp_path):
     clean = {"fat": {"low fat": "low", "LF": "none"}}
-    config = StudyConfig("shop.csv", "sold", training={"clean": clean})
+    config = StudyConfig("shop.csv", "sold", model="mlp", training={"clean": clean})
     text = write_config(config, tmp_path / "study.toml").read_text(encoding="utf-8")
     assert 'clean = {fat = {"low fat" = "low", LF = "none"}}' in text
     assert tomllib.loads(text)["tabular"] is True
@@ -91,7 +91,7 @@ def test_a_study_of_images_is_written_and_read_again(tmp_path):
 
 
 def test_what_cannot_be_saved_is_named_and_nothing_is_left_behind(tmp_path):
-    config = StudyConfig("shop.csv", "sold", training={"clean": {"fat": object()}})
+    config = StudyConfig("shop.csv", "sold", model="mlp", training={"clean": {"fat": object()}})
     with refuses(InputError, "saved", "got <object"):
         write_config(config, tmp_path / "study.toml")
     assert list(tmp_path.iterdir()) == []

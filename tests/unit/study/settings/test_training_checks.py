@@ -3,13 +3,14 @@
 import pytest
 from tests.sentences import refuses
 from tests.unit.models.tiny_transformers import no_network, written
-from tests.unit.study.settings.test_config import text_study
+from tests.unit.study.settings.test_config import image_study, table_study, text_study
 
 from calibrant.errors import InputError
 from calibrant.models import transformer
-from calibrant.study.settings.training_checks import check_network, check_training
 
 __all__ = ["no_network"]
+
+STUDIES = {"text": text_study, "table": table_study, "image": image_study}
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +19,8 @@ def folder(tmp_path_factory):
 
 
 def test_the_folder_of_a_transformer_is_a_network_for_texts(folder, no_network):
-    check_network("text", folder, {})
-    check_network("text", folder, {"pooling": "mean", "dropout": 0.2})
+    text_study(model=folder)
+    text_study(model=folder, model_options={"pooling": "mean", "dropout": 0.2})
     assert no_network == []
 
 
@@ -38,23 +39,23 @@ def test_the_folder_of_a_transformer_is_a_network_for_texts(folder, no_network):
             "text",
             "bilstmm",
             {},
-            ("got 'bilstmm'", "did you mean 'bilstm'?", "choose bilstm"),
+            ("got 'bilstmm'", "did you mean 'bilstm'?", "choose ngrams"),
         ),
         (
             "text",
             "resnet50",
             {},
-            ("network for texts", "got 'resnet50'", "folder", "hub id"),
+            ("model for texts", "got 'resnet50'", "folder", "hub id"),
         ),
         (
             "text",
             "transformer",
             {},
-            ("network for texts", "got 'transformer'", "folder", "hub id"),
+            ("model for texts", "got 'transformer'", "folder", "hub id"),
         ),
-        ("table", None, {}, ("network for tables", "choose mlp")),
-        ("image", None, {}, ("network for images", "choose", "resnet50")),
-        ("image", "bilstm", {}, ("network for images", "got 'bilstm'")),
+        ("table", None, {}, ("model for tables", "choose", "mlp")),
+        ("image", None, {}, ("model for images", "choose", "resnet50")),
+        ("image", "bilstm", {}, ("model for images", "got 'bilstm'")),
         (
             "image",
             "resnet50",
@@ -65,33 +66,33 @@ def test_the_folder_of_a_transformer_is_a_network_for_texts(folder, no_network):
 )
 def test_other_networks_are_refused(folder, kind, model, options, mentions):
     with refuses(InputError, *mentions):
-        check_network(kind, folder if model is None else model, options)
+        STUDIES[kind](model=folder if model is None else model, model_options=options)
 
 
 def test_a_folder_without_weights_is_named_before_any_row_is_read(tmp_path):
     (written(tmp_path) / "model.safetensors").unlink()
     with refuses(InputError, "no weights", "model.safetensors"):
-        check_network("text", str(tmp_path), {})
+        text_study(model=str(tmp_path))
 
 
 def test_training_options_are_checked_with_their_network(folder):
-    transformer = {"model": folder, "model_options": {"pooling": "mean"}}
-    check_training("text", {"epochs": 3, "max_length": 100}, (), transformer)
-    check_training("text", {"vocabulary": 500, "max_length": 500}, ())
+    own = {"model": folder, "model_options": {"pooling": "mean"}}
+    text_study(training={"epochs": 3, "max_length": 100}, **own)
+    text_study(training={"vocabulary": 500, "max_length": 500})
     for training, sentence in (
         ({"max_length": 101}, "max_length must be at most 100, the positions of the transformer"),
         ({"vocabulary": 500}, "vocabulary is about the words of the train texts"),
         ({"epochs": 0}, "epochs must be a whole number of at least 1"),
     ):
         with pytest.raises(InputError, match=sentence):
-            check_training("text", training, (), transformer)
+            text_study(training=training, **own)
 
 
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_any_usual_value_may_be_asked_for_by_its_word(kind):
-    check_training(kind, {"epochs": "auto", "learning_rate": "auto", "schedule": "auto"}, ())
+    STUDIES[kind](training={"epochs": "auto", "learning_rate": "auto", "schedule": "auto"})
     with refuses(InputError, "momentum", "[0, 1)", "got 'auto'"):
-        check_training(kind, {"momentum": "auto"}, ())
+        STUDIES[kind](training={"momentum": "auto"})
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_any_usual_value_may_be_asked_for_by_its_word(kind):
 )
 def test_training_options_of_other_kinds_are_refused(kind, training, mentions):
     with refuses(InputError, *mentions):
-        check_training(kind, training, ())
+        STUDIES[kind](training=training)
 
 
 def test_a_transformer_without_dropout_is_told_before_training(tmp_path, monkeypatch):

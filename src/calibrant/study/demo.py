@@ -35,7 +35,8 @@ class DemoSize:
     logs : number of messages labelled by agents
     golden : number of messages with trusted labels, drawn like the traffic
     fresh : number of messages that the finished bundle is checked on
-    epochs : passes over the train rows
+    model : models to race
+    epochs : passes of the BiLSTM over the train rows
     network : options of the BiLSTM, much smaller than the paper's (embedding 1024, hidden 512, 2
         layers) and without dropout, so that overfitting shows within minutes
     candidates : losses
@@ -44,6 +45,7 @@ class DemoSize:
     logs: int = 16_000
     golden: int = 6_000
     fresh: int = 100_000
+    model: str = "auto,bilstm"
     epochs: int = 5
     network: tuple[tuple[str, float], ...] = NETWORK
     candidates: tuple[str, ...] = CANDIDATES
@@ -85,6 +87,7 @@ def _run_demo_in(
         out_of_scope=return_reasons.OUT_OF_SCOPE,
         overlap="drop",
         candidates=size.candidates,
+        model=size.model,
         model_options=dict(size.network),
         training={
             "epochs": size.epochs,

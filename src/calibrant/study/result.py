@@ -330,6 +330,7 @@ class StudyResult:
     skill : the bundle against the class shares
     gain : what the choice gained or lost on the test rows; None for a single candidate
     packed : whether there is a bundle: not of a model that learned nothing
+    winner : the model that was trained with all losses: the winner of the race, or the only one
     """
 
     title: str
@@ -353,6 +354,7 @@ class StudyResult:
     skill: Skill | None = None
     gain: Gain | None = None
     packed: bool = True
+    winner: str = ""
 
     @property
     def best(self) -> CandidateResult:
@@ -383,6 +385,7 @@ class StudyResult:
             },
             "skill": None if self.skill is None else self.skill.to_dict(),
             "packed": self.packed,
+            "winner": self.winner,
             "calibrator": {
                 "method": self.method,
                 "why": None if self.choice is None else self.choice.why,

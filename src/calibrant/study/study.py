@@ -19,6 +19,7 @@ from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
 from calibrant.ood import OodRule
 from calibrant.results import Evaluation
+from calibrant.study.candidates.candidate import short_name
 from calibrant.study.candidates.devices import refuse_torchrun
 from calibrant.study.candidates.processes import refuse_reimported_script
 from calibrant.study.candidates.race import train_study
@@ -197,6 +198,7 @@ def run_study_in(
         skill=skill,
         gain=gain,
         packed=packed,
+        winner=short_name(trained.models[0]),
     )
     result = strip_paths(result, config, folder)
     parts = _FittedParts(rows, outcomes, calibrator, rule)

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from calibrant.formatting import number, percent, quote_name, sentence
 from calibrant.results import Evaluation, Figure
+from calibrant.study.report.tables import race_data
 from calibrant.study.report.wording import (
     baseline_of,
     candidate_name,
     family,
     figure_of,
+    join_words,
     judged_rows,
     loss_name,
     method_name,
@@ -26,6 +28,11 @@ _AVERAGES = {
         "same way from different first weights (seeds): as one model, which takes as much work as "
         "all of them."
     ),
+    "weighted": (
+        "A weighted ensemble gives a weighted average of the probabilities of several models, each "
+        "after its temperature: as one model, which takes as much work as all of them. Its weights "
+        "are fitted on the choice rows, and its loss there is cross-fitted."
+    ),
     "mc_dropout": (
         "MC dropout gives the average of the probabilities of one network with parts of it left "
         "out, other parts in each pass: as one model, which takes as much work as all passes."
@@ -33,13 +40,17 @@ _AVERAGES = {
 }
 """What each kind of average is."""
 
-_TITLES = {"ensemble": "Ensembles", "mc_dropout": "MC dropout"}
+_TITLES = {"ensemble": "Ensembles", "mc_dropout": "MC dropout", "weighted": "Weighted ensemble"}
 _ECE, _NLL = "ece_ew", "nll"
 
 
 def story(result: StudyResult) -> list[tuple[str, str]]:
     """Summarise the baseline, the effect of other losses and of calibration, and the cost."""
-    sections = [("The usual way", _claims(result)), ("Logs and golden rows", _shift(result))]
+    sections = [
+        ("The race of the models", _race(result)),
+        ("The usual way", _claims(result)),
+        ("Logs and golden rows", _shift(result)),
+    ]
     sections += [("Focal loss", _focal(result)), ("AdaFocal", _adafocal(result))]
     sections += averages(result)
     sections += [
@@ -48,6 +59,22 @@ def story(result: StudyResult) -> list[tuple[str, str]]:
     ]
     sections.append(("What it costs", _price(result)))
     return [(title, words) for title, words in sections if words]
+
+
+def _race(result: StudyResult) -> str:
+    """Compare the models with cross-entropy, after temperature scaling on the choice rows."""
+    race = race_data(result)
+    if race is None:
+        return ""
+    known = [row for row in race["rows"] if not row["failed"]]
+    listed = join_words(
+        f"{row['name'].lower() if row['name'][1:].islower() else row['name']} {row['refinement']}"
+        for row in known
+    )
+    return (
+        f"With cross-entropy, the log loss of the choice rows after temperature scaling is: "
+        f"{listed}. So {race['winner']} was trained with the other losses too."
+    )
 
 
 def _claims(result: StudyResult) -> str:
@@ -300,6 +327,8 @@ def _describe_average(result: StudyResult, way: str) -> str:
     if not tried:
         return ""
     best = min(tried, key=lambda one: (one.refinement is None, one.refinement))
+    if way == "weighted":
+        return _describe_weighted(best)
     parts = _averaged_networks(result, best)
     then, now = _mean_value(parts, "scaled", "nll"), value_of(best.scaled, "nll")
     right = [_mean_value(parts, "test", "accuracy"), value_of(best.test, "accuracy")]
@@ -311,6 +340,17 @@ def _describe_average(result: StudyResult, way: str) -> str:
         f"{candidate_name(best)}: after temperature scaling its log loss is {number(now)}, where "
         f"its {of} {number(then)}; its accuracy is {percent(right[1])} instead of "
         f"{percent(right[0])}."
+    )
+
+
+def _describe_weighted(one: CandidateResult) -> str:
+    """Describe the members of a weighted ensemble, what it gains and what it costs."""
+    members = join_words(f"{percent(weight)} {name}" for name, weight in one.mixture)
+    return (
+        f"{members}: log loss {number(value_of(one.scaled, 'nll'))} after temperature scaling, "
+        f"accuracy {percent(value_of(one.test, 'accuracy'))}. It takes {one.seconds:,.0f} seconds "
+        f"to train and {1e6 * one.score_seconds:,.0f} microseconds to score a row, and is chosen "
+        "only where it is clearly better than the best single model."
     )
 
 

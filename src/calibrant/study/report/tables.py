@@ -11,8 +11,10 @@ from calibrant.results import Evaluation, Figure
 from calibrant.study.report.wording import (
     baseline_of,
     candidate_name,
+    capitalise,
     figure_of,
     method_name,
+    model_name,
     shown_name,
     trained_candidates,
     value_of,
@@ -33,7 +35,7 @@ COLUMNS = (
 _MOST_CLASSES = 30  # of the table of splits
 _SOURCES = {"logs": "the logs", "golden": "the golden set"}
 _USES = {
-    "train": "the networks learn from them",
+    "train": "the models learn from them",
     "steer": "they choose the epoch that is kept, and AdaFocal follows them",
     "choice": "they choose the candidate; nobody was trained or steered by them",
     "log_test": "they show how the logs differ from the golden set",
@@ -90,9 +92,50 @@ def _candidate_row(
         ],
         "temperature": number(one.temperature, 2),
         "epochs": f"{one.best_epoch + 1} of {one.epochs}" if one.epochs else "–",
-        "seconds": f"{one.seconds:,.0f}" if one.seconds else "–",
+        "behind": _behind(one),
+        **_costs(one),
+    }
+
+
+def _behind(one: CandidateResult) -> str:
+    """Format how far a candidate is behind the best one on the choice rows."""
+    if not one.behind or one.behind_error is None:
+        return ""
+    return f"{number(one.behind)} \N{PLUS-MINUS SIGN} {number(one.behind_error)} behind"
+
+
+def _costs(one: CandidateResult) -> dict[str, str]:
+    micros = 1e6 * one.score_seconds
+    return {
+        "seconds": f"{one.seconds:,.0f}" if one.seconds >= 1 else number(one.seconds, 1),
+        "micros": f"{micros:,.0f}" if micros >= 1 else "< 1" if micros else "–",
         "weights": f"{one.weights:,}" if one.weights else "–",
     }
+
+
+def race_data(result: StudyResult) -> dict[str, Any] | None:
+    """Return the race of the models with cross-entropy, or None for a single model."""
+    racers: dict[str, CandidateResult] = {}
+    for one in result.candidates:
+        if one.raced and one.loss == "ce" and one.way == "one":
+            racers.setdefault(one.model, one)
+    if len(racers) < 2:
+        return None
+    winner = result.winner
+    rows = [
+        {
+            "name": capitalise(model_name(one.model)),
+            "won": one.model == winner,
+            "failed": "" if one.failed is None else sentence(one.failed),
+            "refinement": number(one.refinement),
+            "behind": _behind(one).removesuffix(" behind") or "–",
+            "accuracy": percent(value_of(one.test, "accuracy")),
+            "nll": number(value_of(one.scaled, "nll"), 3),
+            **_costs(one),
+        }
+        for one in racers.values()
+    ]
+    return {"winner": model_name(winner), "rows": rows}
 
 
 def _cell(evaluation: Evaluation | None, name: str, best: float | None) -> dict[str, Any]:
@@ -344,7 +387,9 @@ def choice_data(splits: Collection[str], candidates: int) -> dict[str, str]:
         )
     else:
         words = (
-            f"{what} what the candidate was chosen by. Nobody was trained or steered by these rows."
+            f"{what} what the candidate was chosen by: the first of a fixed order (cross-entropy "
+            "before other losses, single models before averages) that is within one standard error "
+            "of the smallest. Nobody was trained or steered by these rows."
         )
     decides = "decides" if candidates > 1 else ""
     return {

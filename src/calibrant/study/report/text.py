@@ -40,7 +40,7 @@ def _parts(result: StudyResult) -> Iterator[RenderableType]:
     yield Text(_to_printable(lead["headline"]), style=_STYLES[lead["state"]])
     yield Text(_to_printable(" ".join([*lead["chosen"], *lead["calibrated"]])))
     for title, words in story(result):
-        if title == "Cross-entropy with temperature":  # the baseline to beat
+        if title in ("The race of the models", "Cross-entropy with temperature"):
             yield Text(_to_printable(words))
     yield _candidates(result)
     yield Text(_to_printable(_legend(result)))

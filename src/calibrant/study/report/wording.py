@@ -73,7 +73,12 @@ def candidate_name(candidate: CandidateResult) -> str:
     if word[1:].islower():  # not AdaFocal, FLSD
         loss = loss[:1].lower() + loss[1:]
     name = candidate.named(loss, model_name(candidate.model))
-    return name[:1].upper() + name[1:]
+    return capitalise(name)
+
+
+def capitalise(text: str) -> str:
+    """Return a text with a capital first letter."""
+    return text[:1].upper() + text[1:]
 
 
 def model_name(model: str) -> str:
@@ -109,8 +114,8 @@ def singles(result: StudyResult) -> list[CandidateResult]:
 
 
 def baseline_of(result: StudyResult) -> CandidateResult | None:
-    """Return cross-entropy of the chosen model, preferably of the chosen seed, or None."""
-    usual = [one for one in singles(result) if one.loss == "ce" and one.model == result.best.model]
+    """Return cross-entropy of the winner of the race, preferably of the chosen seed, or None."""
+    usual = [one for one in singles(result) if one.loss == "ce" and one.model == result.winner]
     alike = [one for one in usual if one.seed == result.best.seed]
     return next(iter([*alike, *usual]), None)
 

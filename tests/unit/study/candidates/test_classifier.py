@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ ONE = StudyCandidate("ce", 3, "0123456789abcdef")
 
 
 def made(config, tmp_path):
-    return build_classifier(config, ONE, tmp_path, str)
+    return build_classifier(config, replace(ONE, model=config.models[0]), tmp_path, str)
 
 
 def test_texts_from_nothing_get_the_small_defaults_and_own_options_win(tmp_path):
@@ -80,9 +81,9 @@ def test_what_is_usual_counts_as_what_it_is_now(tmp_path, monkeypatch):
 def test_the_longest_text_of_a_pretrained_model_counts(tmp_path, monkeypatch):
     folder = str(written(tmp_path / "bert"))
     config = text_config(tmp_path, model=folder, model_options={}, training={})
-    own = step_options(config)
+    own = step_options(config, config.models[0])
     monkeypatch.setattr("calibrant.training.text._MAX_LENGTH", 5)
-    assert own.pop("max_length") > step_options(config).pop("max_length") == 5
+    assert own.pop("max_length") > step_options(config, config.models[0]).pop("max_length") == 5
     assert (own["epochs"], "model" in own) == (made(config, tmp_path)._options().epochs, False)
 
 

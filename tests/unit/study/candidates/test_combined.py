@@ -20,6 +20,7 @@ from calibrant.study.candidates.candidate import StudyCandidate, list_candidates
 from calibrant.study.candidates.combined import build_ensemble
 from calibrant.study.candidates.train_all import train_candidates
 from calibrant.study.candidates.trained import TrainedCandidate, fit_and_save_candidate
+from calibrant.study.choose import compare_candidates
 from calibrant.study.rows.read import read_study_rows
 
 pytestmark = pytest.mark.usefixtures("rough_intervals")
@@ -53,7 +54,8 @@ def study(tmp_path_factory):
     config = replace(config, ensemble=True, mc_dropout=4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "calibrant.study.study.choose_candidate", lambda judged: (ENSEMBLE, "As asked.")
+            "calibrant.study.study.compare_candidates",
+            lambda *args: replace(compare_candidates(*args), chosen=ENSEMBLE),
         )
         result = run_study(config, folder / "run", progress=told.append)
     return config, folder / "run", result, told

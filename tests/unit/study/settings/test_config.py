@@ -189,7 +189,10 @@ def test_what_is_wrong_is_told_in_one_sentence(case):
 
 
 TABLE_WRONG = {
-    "network of texts": ({"model": "bilstm"}, "for tables, got 'bilstm': choose boosting or linear or mlp"),
+    "network of texts": (
+        {"model": "bilstm"},
+        "for tables, got 'bilstm': choose boosting or linear or mlp",
+    ),
     "one number for layers": ({"model_options": {"hidden": 8}}, "like [128,64], got 8"),
     "hidden below training": ({"training": {"hidden": [8]}}, "--model-option hidden="),
     "drop below training": ({"training": {"drop": ["a"]}}, "--drop"),

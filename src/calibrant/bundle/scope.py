@@ -14,7 +14,9 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.ood import OodRule
 
-_BY_PROBS = ("entropy",)  # Scores that are invariant to a constant added to all logits of a row
+
+# Scores that are invariant to a constant added to all logits of a row
+_BY_PROBS = ("entropy", "unreadable")
 
 
 def flag_rows(

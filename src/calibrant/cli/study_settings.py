@@ -250,7 +250,7 @@ PromiseConfidence = Annotated[
 Ood = Annotated[
     str | None,
     _option("--ood", "SCORE", "Out-of-distribution score: energy, entropy, max_logit, "
-         "none.", _PROMISES, show_default="energy"),
+         "unreadable, none.", _PROMISES, show_default="energy for networks, else unreadable"),
 ]  # fmt: skip
 
 Action = Annotated[

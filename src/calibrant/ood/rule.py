@@ -37,7 +37,7 @@ class OodRule:
 
     Parameters
     ----------
-    score : name of the score: `energy`, `entropy` or `max_logit`
+    score : name of the score: `energy`, `entropy`, `max_logit` or `unreadable`
     threshold : t
     quantile : q
     n : number of rows it was fitted on
@@ -108,6 +108,16 @@ class OodRule:
         )
         return cls(score, threshold, float(quantile), len(scores), class_thresholds, equal)
 
+    @classmethod
+    def unreadable(cls, n: int) -> Self:
+        """Return the rule that flags rows which the model cannot read, whatever its logits.
+
+        Parameters
+        ----------
+        n : rows in scope that it was tried on
+        """
+        return cls("unreadable", 0.5, 0.95, n, None, True)
+
     def scores(self, logits: Any) -> FloatArray:
         """Return the score (n,) of each row; higher is less like the train rows."""
         return SCORES[self.score](logits)
@@ -172,6 +182,8 @@ class OodRule:
             ) from None
 
     def __str__(self) -> str:
+        if self.score == "unreadable":
+            return "out of scope: what the model cannot read (all logits equal)."
         quantile = f"the {self.quantile * 100:.6g} % quantile of {self.n:,} rows"
         if self.equal:
             quantile += ", or all logits equal"

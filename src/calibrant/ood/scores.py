@@ -106,10 +106,30 @@ def max_logit(logits: Any) -> FloatArray:
     return np.asarray(-_matrix(logits).max(axis=1))
 
 
+def unreadable(logits: Any) -> FloatArray:
+    """1 for a row whose logits are all equal, as of a row that the model cannot read; else 0.
+
+    It is the score for boosted trees and n-grams, whose logits do not say how unusual a row is:
+    with one log-odds, `energy` only finds rows near 0.5. Such a model itself knows a number far
+    from its train rows, an unseen category, or a text without a known n-gram.
+
+    Parameters
+    ----------
+    logits : (n, K), or (n,) log-odds of the second of two classes
+
+    Examples
+    --------
+    >>> unreadable([[0.0, 0.0], [0.1, 0.0]])
+    array([1., 0.])
+    """
+    return np.asarray(np.ptp(_matrix(logits), axis=1) == 0.0).astype(np.float64)
+
+
 SCORES: Mapping[str, Callable[[Any], FloatArray]] = {
     "energy": energy,
     "entropy": entropy,
     "max_logit": max_logit,
+    "unreadable": unreadable,
 }
 """Scores by name."""
 

@@ -201,6 +201,8 @@ def fit_rule(logits: dict[str, FloatArray], score: str) -> OodRule | None:
     """
     if score == "none":
         return None
+    if score == "unreadable":
+        return OodRule.unreadable(len(_in_scope_logits(logits)))
     return OodRule.fit(_in_scope_logits(logits), score=score, by_class=True, equal=True)
 
 
@@ -220,14 +222,10 @@ def describe_rule(
     foreign = np.concatenate(outside)
     scores = {}
     if len(foreign):
-        for name, score in SCORES.items():
-            fitted = OodRule.fit(
-                _in_scope_logits(logits),
-                score=name,
-                quantile=rule.quantile,
-                by_class=True,
-                equal=True,
-            )
+        compared = SCORES if rule.score != "unreadable" else {rule.score: SCORES[rule.score]}
+        for name, score in compared.items():
+            fitted = fit_rule(logits, name)
+            assert fitted is not None
             result = separation(score(logits["test"][inside]), score(foreign))
             caught = float(fitted.flags(foreign).mean())
             scores[name] = {"auroc": result.auroc, "fpr95": result.fpr95, "caught": caught}

@@ -165,7 +165,7 @@ class OutOfScope:
 
     Parameters
     ----------
-    score : its name: "energy", "entropy" or "max_logit"
+    score : its name: "energy", "entropy", "max_logit" or "unreadable"
     threshold : rows that score higher are left to a person
     quantile : share of in-distribution rows that the threshold lets through by design
     n : in-distribution rows that it was fitted on

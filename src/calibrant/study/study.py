@@ -19,7 +19,7 @@ from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
 from calibrant.ood import OodRule
 from calibrant.results import Evaluation
-from calibrant.study.candidates.candidate import short_name
+from calibrant.study.candidates.candidate import StudyCandidate, short_name
 from calibrant.study.candidates.devices import refuse_torchrun
 from calibrant.study.candidates.processes import refuse_reimported_script
 from calibrant.study.candidates.race import train_study
@@ -47,7 +47,7 @@ from calibrant.study.rows.read import read_study_rows
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import StudyConfig
 from calibrant.study.settings.config_file import config_text, write_config
-from calibrant.study.settings.models import note_left_out
+from calibrant.study.settings.models import FAMILIES, note_left_out
 from calibrant.study.study_folder import (
     BUNDLE,
     CANDIDATE_FOLDERS,
@@ -170,7 +170,7 @@ def run_study_in(
     calibrator = _fit_calibrator(config, rows, logits["calibrate"])
     skill = measure_skill(rows, calibrator, logits)
     packed = skill.learned or config.pack_anyway
-    rule = fit_rule(logits, config.ood)
+    rule = fit_rule(logits, _scope_score(config, best.candidate))
     confidence, largest = config.confidence, config.largest_weight
     points: tuple[PointResult, ...] = ()
     if packed:
@@ -278,6 +278,15 @@ def _write_report(result: StudyResult, path: Path) -> tuple[StudyResult, dict[st
         f"the same command where {again}; no candidate is trained again."
     )
     return replace(result, notes=(*result.notes, note)), {}
+
+
+def _scope_score(config: StudyConfig, candidate: StudyCandidate) -> str:
+    """Return the score of the out-of-scope rule: logits of trees and n-grams do not give one."""
+    if config.ood != "auto":
+        return config.ood
+    models = [each.model for each in candidate.members or (candidate,)]
+    deep = all(model not in FAMILIES for model in models)
+    return "energy" if deep else "unreadable"
 
 
 def _check_actions(config: StudyConfig, rows: StudyRows) -> None:

@@ -54,7 +54,7 @@ def test_new_rows_are_flagged_at_the_rate_that_order_statistics_give():
     assert np.mean(rates) == pytest.approx(2 / 40, abs=4 * np.std(rates) / np.sqrt(3000))
 
 
-@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("score", [name for name in SCORES if name != "unreadable"])
 def test_a_rule_flags_what_its_score_puts_above_the_threshold(score):
     rule = OodRule.fit(LOGITS, score=score, quantile=0.9)
     assert rule.n == 400

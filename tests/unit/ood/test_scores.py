@@ -5,9 +5,10 @@ from scipy.stats import entropy as scipy_entropy
 from tests.sentences import refuses
 
 from calibrant.errors import InputError
-from calibrant.ood import SCORES, energy, entropy, max_logit
+from calibrant.ood import SCORES, OodRule, energy, entropy, max_logit, unreadable
 
 RNG = np.random.default_rng(0)
+GRADED = [name for name in SCORES if name != "unreadable"]
 LOGITS = RNG.normal(scale=4.0, size=(200, 5))
 
 
@@ -58,7 +59,7 @@ def test_a_constant_changes_energy_and_max_logit_but_not_entropy():
     assert max_logit(moved) == pytest.approx(max_logit(LOGITS) - 3.0)
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", GRADED)
 def test_rows_the_model_is_sure_of_score_lower(name):
     sure, unsure = [[9.0, 0.0, 0.0]], [[1.0, 0.0, 0.0]]
     assert SCORES[name](sure)[0] < SCORES[name](unsure)[0]
@@ -108,3 +109,12 @@ def test_bad_logits_are_refused(name, logits, words):
 def test_a_temperature_must_be_positive(temperature):
     with refuses(InputError, "temperature", "greater than 0"):
         energy(LOGITS, temperature=temperature)
+
+
+def test_only_rows_with_equal_logits_are_unreadable():
+    logits = [[0.0, 0.0, 0.0], [2.5, 2.5, 2.5], [0.0, 0.0, 1e-300], [5.0, -5.0, 0.0]]
+    assert unreadable(logits).tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert unreadable([0.0, 0.1]).tolist() == [1.0, 0.0]
+    rule = OodRule.unreadable(200)
+    assert rule.flags(logits).tolist() == [True, True, False, False]
+    assert OodRule.from_dict(rule.to_dict()) == rule

@@ -62,12 +62,18 @@ def test_everything_is_written(study):
     assert {"loss", "seed", "metrics"} <= set(saved["candidates"][0])
 
 
-def test_the_least_refinement_is_chosen_and_cross_entropy_is_there(study):
+def test_of_candidates_within_a_standard_error_cross_entropy_is_chosen(study):
     _, _, result = study
-    able = [c.refinement for c in result.candidates if not c.reference]
-    assert result.best.refinement == min(able)
-    assert_mentions(result.why, "choice rows", result.best.name, "smallest log loss")
-    assert f"{min(able):.4f} (next is " in result.why
+    best = min(result.candidates, key=lambda c: c.refinement)
+    ce = result.candidates[0]
+    assert best is not ce
+    assert ce.behind == pytest.approx(ce.refinement - best.refinement)
+    assert ce.behind < ce.behind_error
+    assert result.best is ce
+    assert_mentions(result.why, "choice rows", "ce", best.name, "cannot be told apart")
+    name, difference, _ = result.gain.hindsight or ("ce", 0.0, 0.0)
+    assert result.gain.usual is None
+    assert difference == 0.0 or name == best.name
     assert result.candidates[0].loss == "ce"
     assert result.candidates[0].failed is None
 

@@ -193,6 +193,8 @@ def failure_modes(bundle: Bundle) -> Iterator[str]:
             "There is no out-of-scope rule: a row of none of the classes is scored as "
             "if it belonged to one."
         )
+    elif bundle.ood.score == "unreadable":
+        yield "A row is out of scope if the model cannot read it: its logits are all equal then."
     else:
         rule = bundle.ood
         yield (
@@ -201,13 +203,14 @@ def failure_modes(bundle: Bundle) -> Iterator[str]:
             f"of which it flags at most {100 * (1 - rule.quantile):.3g} %. Unusual rows with "
             "similar scores are not flagged."
         )
-        if rule.equal and bundle.scorer is not None and bundle.scorer.knows_far_numbers:
-            yield (
-                "So is a row with a number whose distance from the train range of its column "
-                "exceeds the width of that range."
-            )
-        if rule.equal and isinstance(getattr(bundle.scorer, "encoder", None), NgramEncoder):
-            yield "So is a text without a known n-gram."
+    equal = bundle.ood is not None and bundle.ood.equal
+    if equal and bundle.scorer is not None and bundle.scorer.knows_far_numbers:
+        yield (
+            "So is a row with a number whose distance from the train range of its column "
+            "exceeds the width of that range."
+        )
+    if equal and isinstance(getattr(bundle.scorer, "encoder", None), NgramEncoder):
+        yield "So is a text without a known n-gram."
     yield "When the class frequencies change, probabilities are biased until it is recalibrated."
     if bundle.scorer is not None:
         yield misread_line(bundle.scorer)

@@ -49,6 +49,7 @@ _STEER_ALONE = "they choose the epoch that is kept; of several candidates, that 
 _SCORES = {
     "energy": "energy (how little all scores together speak for any class)",
     "entropy": "entropy (how evenly the probability is spread over the classes)",
+    "unreadable": "unreadable (whether the model cannot read the row)",
     "max_logit": "largest score (how little the best class stands out)",
 }
 
@@ -268,8 +269,15 @@ def scope_data(rule: OutOfScope | None) -> dict[str, Any] | None:
     if rule is None:
         return None
     passed = percent(rule.quantile)
+    known = (
+        "The model itself knows what it cannot read: a number far outside the train rows, a "
+        "category that they lack, a text without a known word. Such a row is never acted on and "
+        f"goes to a person. Of the in-scope test rows the rule stops {percent(rule.flagged)}."
+    )
     return {
-        "words": (
+        "words": known
+        if rule.score == "unreadable"
+        else (
             f"A row whose {_SCORES.get(rule.score, rule.score)} score is above a threshold is "
             "unlike the train rows: it is never acted on, whatever its probability, and goes to a "
             f"person. Each predicted class has its threshold, which lets {passed} of its in-scope "

@@ -32,7 +32,7 @@ from calibrant.thresholds.rates import Target, parse_hold
 CANDIDATES = ("ce", "focal:gamma=1", "focal:gamma=3", "focal:gamma=5", "adafocal")
 """The losses of the return-reason paper, and AdaFocal."""
 
-OOD = ("energy", "entropy", "max_logit", "none")
+OOD = ("auto", "energy", "entropy", "max_logit", "unreadable", "none")
 """Scores of the out-of-scope rule; "none" for no rule."""
 
 RESAMPLE = ("over", "under", "smote")
@@ -91,7 +91,8 @@ class StudyConfig:
     hold : promises, like "item_defective: precision>=0.85"; several targets of one threshold are
         joined by " and "
     confidence : confidence that all promises hold together
-    ood : score of the out-of-scope rule: "energy", "entropy", "max_logit", or "none" for no rule
+    ood : score of the out-of-scope rule: "energy", "entropy", "max_logit", "unreadable", or "none"
+        for no rule; "auto" for energy where a network was chosen, else unreadable
     actions : action per class name, for rows that are acted on
     seed : seed of the splits
     pack_anyway : whether to pack the bundle of a model that learned nothing
@@ -115,8 +116,8 @@ class StudyConfig:
     >>> StudyConfig("tickets.csv", "reason", text="message", ood="enrgy")
     Traceback (most recent call last):
     ...
-    calibrant.errors.InputError: ood must be one of energy, entropy, max_logit, none, got 'enrgy'
-    (did you mean 'energy'?).
+    calibrant.errors.InputError: ood must be one of auto, energy, entropy, max_logit, unreadable,
+    none, got 'enrgy' (did you mean 'energy'?).
     """
 
     data: str
@@ -143,7 +144,7 @@ class StudyConfig:
     calibrator: str = "auto"
     hold: tuple[str, ...] = ()
     confidence: float = 0.95
-    ood: str = "energy"
+    ood: str = "auto"
     actions: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     jobs: int = 0

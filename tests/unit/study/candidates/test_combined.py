@@ -147,7 +147,7 @@ def test_the_bundle_holds_all_members_and_decides_as_one(study, made):
     measured = nll(rows["test"].codes, bundle.predict_proba(rows["test"].inputs))
     assert measured == pytest.approx(result.calibrated["nll"].value, abs=1e-5)
     card = (folder / "bundle" / "card.md").read_text()
-    assert_mentions(card, "averages", "2 networks")
+    assert_mentions(card, "averages", "2 models")
 
 
 def test_the_json_says_how_each_candidate_comes_to_its_scores(study):

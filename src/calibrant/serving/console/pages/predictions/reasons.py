@@ -233,4 +233,5 @@ _OOD_WORDS: Mapping[str, Any] = {
     "energy": "energy score",
     "entropy": "entropy",
     "max_logit": "negative largest logit",
+    "unreadable": "unreadable input (1: yes)",
 }

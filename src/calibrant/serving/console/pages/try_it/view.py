@@ -26,6 +26,7 @@ _SCOPE_SCORES = {
     "energy": "energy score",
     "entropy": "entropy",
     "max_logit": "negative largest logit",
+    "unreadable": "unreadable input (1: yes)",
 }
 
 _MIN_EDGE, _MAX_ODDS = 1e-9, 1e6

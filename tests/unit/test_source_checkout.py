@@ -16,7 +16,7 @@ import calibrant
 
 SOURCE = Path(calibrant.__file__).parent
 BARE = Path(__file__).parent / "bare_machine.py"
-SMALL = ("--epochs", "2", "--jobs", "1", "--candidates", "ce")
+SMALL = ("--epochs", "2", "--jobs", "1", "--candidates", "ce", "--model", "mlp", "--pack-anyway")
 LISTED = (
     "torch", "lightning-fabric", "numpy", "scipy", "scikit-learn", "threadpoolctl", "joblib",
     "pyarrow", "typer", "rich", "matplotlib", "pillow", "safetensors",

@@ -16,7 +16,8 @@ WORDS = {
 }
 FILL = ["the", "item", "box", "parcel", "it", "came", "was", "very", "and", "my", "order"]
 TINY = (
-    "--candidates", "ce", "--epochs", 1, "--jobs", 1, "--model-option", "embedding=4",
+    "--candidates", "ce", "--epochs", 1, "--jobs", 1, "--model", "bilstm", "--pack-anyway",
+    "--model-option", "embedding=4",
     "--model-option", "hidden=4", "--model-option", "layers=1", "--training", "min_count=1",
 )  # fmt: skip
 
@@ -93,6 +94,7 @@ def test_a_study_of_a_table_with_a_label_that_is_cut(cli, place):
     result = cli(
         "train", "shop.csv", "--tabular", "--label", "sales", "--cut", "--drop", "row_id",
         "--candidates", "ce,focal", "--epochs", 1, "--jobs", 1, "--json", "-o", "out",
+        "--model", "mlp", "--pack-anyway",
         "--model-option", "hidden=[4]", "--model-option", "dropout=[0.1]",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -218,7 +220,7 @@ TABLES = {
 def test_bad_tables_are_told_in_one_sentence(cli, place, case):
     words, says = TABLES[case]
     write("shop.csv", table_rows())
-    tiny = ("--candidates", "ce", "--epochs", 1, "--jobs", 1, "--out", "out")
+    tiny = ("--candidates", "ce", "--model", "mlp", "--epochs", 1, "--jobs", 1, "--out", "out")
     refused(cli("train", "shop.csv", "--tabular", "--label", "sold", *tiny, *words), says, place)
 
 
@@ -230,7 +232,7 @@ def test_a_feature_that_predict_would_write_over_is_refused(cli, place, name):
     rows = [{name: row.pop("price"), "prob": 1, **row} for row in table_rows()]
     write("shop.csv", rows)
     words = ("train", "shop.csv", "--tabular", "--label", "sold", "--drop", "ticket_id")
-    tiny = ("--candidates", "ce", "--epochs", 1, "--jobs", 1, "--out", "out")
+    tiny = ("--candidates", "ce", "--model", "mlp", "--epochs", 1, "--jobs", 1, "--out", "out")
     says = f"'{name}' is the name of a column that calibrant predict adds: rename it, or leave it"
     refused(cli(*words, *tiny), says, place)
 
@@ -249,6 +251,7 @@ def test_a_column_of_numbers_and_words_is_a_category(cli, place):
     result = cli(
         "train", "shop.csv", "--tabular", "--label", "sold", "--drop", "ticket_id",
         "--candidates", "ce", "--epochs", 1, "--jobs", 1, "--out", "out", "--json",
+        "--model", "mlp", "--pack-anyway",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
 

@@ -87,6 +87,7 @@ def test_a_folder_of_images_becomes_a_bundle(cli, tmp_path, monkeypatch):
         "photos/", "--images", "--image-size", 8, "--golden", "audited/", "--candidates", "ce",
         "--model-option", "width=4", "--epochs", 2, "--batch-size", 16, "--learning-rate", 0.01,
         "--training", "flip=false", "--jobs", 1, "--out", "out", "--json",
+        "--model", "resnet50", "--pack-anyway",
     )  # fmt: skip
     result = cli("train", *words)
     assert result.exit_code == 0, result.output

@@ -133,19 +133,29 @@ def estimator_class(config: StudyConfig, model: str) -> Any:
     if model == "linear":
         return getattr(training, "LinearClassifier")
     if config.is_frozen(model):
-        return getattr(training, "FrozenTransformerClassifier")
-    networks = {
+        return training.FrozenTransformerClassifier
+    return network_class(config.kind)
+
+
+def network_class(kind: Kind) -> Any:
+    """Return the class of the networks for a kind of rows."""
+    from calibrant import training
+
+    return {
         "text": training.TextClassifier,
         "table": training.TabularClassifier,
         "image": training.ImageClassifier,
-    }
-    return networks[config.kind]
+    }[kind]
 
 
 def training_names(config: StudyConfig, model: str) -> list[str]:
     """Return the names of the training options that a model takes."""
-    parameters = inspect.signature(estimator_class(config, model)).parameters
-    return [name for name in parameters if name not in SET_BY_STUDY]
+    return option_names(estimator_class(config, model))
+
+
+def option_names(estimator: Any) -> list[str]:
+    """Return the parameters of an estimator that are training options of a study."""
+    return [name for name in inspect.signature(estimator).parameters if name not in SET_BY_STUDY]
 
 
 def training_of(config: StudyConfig, model: str) -> dict[str, Any]:

@@ -16,7 +16,9 @@ from calibrant.study.settings.models import (
     check_family,
     estimator_class,
     is_network,
+    network_class,
     network_options_of,
+    option_names,
     training_names,
     training_of,
 )
@@ -163,6 +165,13 @@ def _describe_unknown(
         return (
             f"training names {name!r}, which is a setting of the study: move it out of "
             "training (in a TOML file above [training])."
+        )
+    if name in option_names(network_class(config.kind)):
+        network = {"text": "bilstm", "table": "mlp", "image": "resnet50"}[config.kind]
+        return (
+            f"training names {name!r}, which only networks take, but the study trains "
+            f"{' and '.join(config.models)}: name a network by model (--model {network}), or leave "
+            "it out."
         )
     estimators = " or ".join(
         dict.fromkeys(estimator_class(config, model).__name__ for model in config.models)

@@ -13,14 +13,14 @@ from calibrant.errors import InputError, TargetUnreachable
 from calibrant.study import StudyConfig
 from calibrant.study.settings.config_file import write_config
 
-DATA = ("tickets.csv", "--text", "message", "--label", "reason")
+DATA = ("tickets.csv", "--text", "message", "--label", "reason", "--model", "bilstm")
 
 
 @pytest.fixture
 def study(monkeypatch, tmp_path):
     """Stand in for the study, which takes minutes; return what it was asked for."""
     monkeypatch.chdir(tmp_path)
-    asked = SimpleNamespace(points=(), messages=("reading",))
+    asked = SimpleNamespace(points=(), packed=True, messages=("reading",))
 
     def run(config, out, *, progress=None):
         asked.config, asked.out = config, out
@@ -28,7 +28,9 @@ def study(monkeypatch, tmp_path):
         (out / "report.html").touch()
         for message in asked.messages:
             progress(message)
-        return SimpleNamespace(points=asked.points, to_dict=lambda: {"schema": 1})
+        return SimpleNamespace(
+            points=asked.points, packed=asked.packed, to_dict=lambda: {"schema": 1}
+        )
 
     monkeypatch.setattr("calibrant.study.run_study", run)
     monkeypatch.setattr(
@@ -78,7 +80,7 @@ def test_every_flag_reaches_its_setting(cli, study):
 def test_tables_have_their_flags(cli, study):
     result = cli(
         "train", "shop.csv.gz", "--tabular", "--label", "sold", "--drop", "id", "--drop", "day",
-        "--category", "shop", "--cut", "--model-option", "hidden=[8,4]",
+        "--category", "shop", "--cut", "--model", "mlp", "--model-option", "hidden=[8,4]",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     config = study.config
@@ -106,7 +108,7 @@ def test_images_have_their_flags(cli, study):
 def test_flags_with_one_value_can_be_variables(cli, study):
     variables = {
         "CALIBRANT_IMAGES": "1", "CALIBRANT_IMAGE_SIZE": "32", "CALIBRANT_ENSEMBLE": "1",
-        "CALIBRANT_SEEDS": "0,1", "CALIBRANT_DEVICES": "2",
+        "CALIBRANT_SEEDS": "0,1", "CALIBRANT_DEVICES": "2", "CALIBRANT_MODEL": "resnet50",
     }  # fmt: skip
     result = cli("train", "images.npz", "--no-ensemble", env=variables)
     assert result.exit_code == 0, result.output
@@ -115,6 +117,23 @@ def test_flags_with_one_value_can_be_variables(cli, study):
     assert (config.devices, str(study.out)) == (2, "runs/images")
     assert cli("train", *DATA, env={"CALIBRANT_MC_DROPOUT": "5"}).exit_code == 0
     assert study.config.mc_dropout == 5
+
+
+def test_a_model_that_learned_nothing_ends_with_1_and_names_no_bundle(cli, study):
+    study.packed = False
+    result = cli("train", *DATA, "--out", "here", "--json")
+    assert result.exit_code == 1, result.output
+    assert json.loads(result.stdout)["bundle"] is None
+    assert "no bundle was packed" in cli("train", *DATA).stdout
+    assert cli("train", *DATA, "--pack-anyway").exit_code == 1
+    assert study.config.pack_anyway is True
+
+
+def test_models_are_raced_by_their_names(cli, study):
+    assert cli("train", *DATA[:5], "--model", "ngrams,bilstm").exit_code == 0
+    assert study.config.models == ("ngrams", "bilstm")
+    assert cli("train", *DATA[:5]).exit_code == 0
+    assert study.config.models == ("ngrams",)
 
 
 def test_a_flag_of_training_goes_before_a_variable(cli, study):
@@ -131,7 +150,7 @@ def test_the_label_column_is_called_label_where_nothing_is_said(cli, study):
 
 def test_flags_go_before_variables_and_these_before_the_file(cli, study, tmp_path):
     saved = StudyConfig(
-        "tickets.csv", "reason", text="message", seed=1, rows=10, jobs=1,
+        "tickets.csv", "reason", text="message", seed=1, rows=10, jobs=1, model="bilstm",
         training={"epochs": 1, "clip": 2.0}, hold=("a: precision>=0.8",), actions={"a": "b"},
     )  # fmt: skip
     file = write_config(saved, tmp_path / "study.toml")

@@ -79,7 +79,7 @@ def test_in_a_race_each_model_takes_the_options_that_it_knows():
     assert models.network_options_of(raced, "linear") == {}
     with refuses(InputError, "'hidden'", "boosting, linear", "--model"):
         table_study(model="boosting,linear", model_options={"hidden": (8,)})
-    with refuses(InputError, "'epochs'", "BoostingClassifier"):
+    with refuses(InputError, "'epochs'", "only networks", "--model mlp"):
         table_study(model="boosting", training={"epochs": 5})
 
 

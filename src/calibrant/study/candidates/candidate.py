@@ -17,7 +17,7 @@ from calibrant.data.splits import Splits
 from calibrant.distribution import own_version
 from calibrant.study.result import name_candidate
 from calibrant.study.settings.config import BASELINE, StudyConfig
-from calibrant.study.settings.models import is_network
+from calibrant.study.settings.models import is_network, is_transformer
 
 _NEUTRAL = {
     "hold", "confidence", "ood", "actions", "calibrator", "jobs", "title", "candidates", "seeds",
@@ -180,10 +180,8 @@ def _average(way: str, members: tuple[StudyCandidate, ...], passes: int = 0) -> 
 def _pretrained_fingerprint(config: StudyConfig, model: str) -> dict[str, str]:
     """Return the fingerprint of a pretrained model: its content, not its location."""
     from calibrant.models.pretrained import fingerprint
-    from calibrant.models.pretrained_folder import is_source
 
-    pretrained = config.kind == "text" and is_source(model)
-    return {"model": fingerprint(model)} if pretrained else {}
+    return {"model": fingerprint(model)} if is_transformer(config, model) else {}
 
 
 def _custom_network_code(model: str) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from calibrant.study.settings.models import (
     FAMILIES,
     estimator_class,
     is_network,
+    is_transformer,
     network_options_of,
     training_of,
 )
@@ -85,8 +86,6 @@ def _model_options(config: StudyConfig, model: str) -> dict[str, Any]:
         return {"categories": config.categories, **options}
     if config.kind == "image":
         return {"model": model, "model_options": options}
-    from calibrant.models.pretrained_folder import is_source
-
     small = SMALL if model == "bilstm" else {}
-    defaults = {} if is_source(model) else TEXT
+    defaults = {} if is_transformer(config, model) else TEXT
     return {"model": model, "model_options": {**small, **options}, **defaults}

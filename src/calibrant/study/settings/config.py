@@ -19,7 +19,7 @@ from calibrant.study.settings.kinds import (
     check_kind,
     resolve_kind,
 )
-from calibrant.study.settings.models import AUTO, parse_models
+from calibrant.study.settings.models import AUTO, is_transformer, parse_models
 from calibrant.study.settings.training_checks import (
     check_losses,
     check_mc_dropout,
@@ -192,12 +192,9 @@ class StudyConfig:
 
     def is_frozen(self, model: str) -> bool:
         """Return whether a model is a transformer that keeps its weights."""
-        if self.kind != "text" or self.freeze is False:
-            return False
-        from calibrant.models.pretrained_folder import is_source
-
         beside_auto = AUTO in [part.strip() for part in (self.model or "").split(",")]
-        return is_source(model) and (self.freeze is True or beside_auto)
+        freeze = beside_auto if self.freeze is None else self.freeze
+        return freeze and is_transformer(self, model)
 
     @property
     def compares(self) -> bool:

@@ -98,6 +98,13 @@ def note_left_out(config: StudyConfig) -> list[str]:
     ]
 
 
+def is_transformer(config: StudyConfig, model: str) -> bool:
+    """Return whether a model is the folder or the hub id of a transformer."""
+    from calibrant.models.pretrained_folder import is_source
+
+    return config.kind == "text" and model not in FAMILIES and is_source(model)
+
+
 def is_network(config: StudyConfig, model: str) -> bool:
     """Return whether a model is a network of the training loop, with epochs and seeds."""
     return model not in FAMILIES and not config.is_frozen(model)
@@ -166,7 +173,6 @@ def training_of(config: StudyConfig, model: str) -> dict[str, Any]:
 
 def network_options_of(config: StudyConfig, model: str) -> dict[str, Any]:
     """Return the network options of a study that a model takes; a lone model gets all of them."""
-    from calibrant.models.pretrained_folder import is_source
     from calibrant.models.registry import models
 
     if model in FAMILIES:
@@ -174,7 +180,7 @@ def network_options_of(config: StudyConfig, model: str) -> dict[str, Any]:
     options = dict(config.model_options)
     if len(config.models) == 1:
         return options
-    if config.kind == "text" and is_source(model):
+    if is_transformer(config, model):
         return {name: value for name, value in options.items() if name in ("pooling", "dropout")}
     network = models().get(model)
     if network is None:

@@ -16,6 +16,7 @@ from calibrant.study.settings.models import (
     check_family,
     estimator_class,
     is_network,
+    is_transformer,
     network_class,
     network_options_of,
     option_names,
@@ -95,11 +96,10 @@ def check_models(config: StudyConfig) -> None:
 
 def _check_network(config: StudyConfig, model: str, options: Mapping[str, Any]) -> None:
     from calibrant.models import build, models
-    from calibrant.models.pretrained_folder import is_source
     from calibrant.training.seeds import isolated_randomness
 
     kind = config.kind
-    if kind == "text" and is_source(model):
+    if is_transformer(config, model):
         return _check_transformer(model, options)
     size = _SIZE_OF[kind]
     known = {
@@ -218,10 +218,9 @@ def check_mc_dropout(config: StudyConfig) -> None:
 
 def _check_dropout(config: StudyConfig, model: str) -> None:
     from calibrant.models import MCDropout
-    from calibrant.models.pretrained_folder import is_source
     from calibrant.training.seeds import isolated_randomness
 
-    pretrained = config.kind == "text" and is_source(model)
+    pretrained = is_transformer(config, model)
     try:
         with isolated_randomness(0):  # building draws initial weights
             build = _build_transformer if pretrained else _build_network

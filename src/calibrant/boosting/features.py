@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.data.encoders.category_column import CategoryColumn
 from calibrant.data.encoders.table_columns import Column
@@ -30,6 +31,15 @@ def tree_features(encoder: TableEncoder, table: Any) -> FloatArray:
     for place, (learned, column) in enumerate(zip(encoder.columns_, rows.columns, strict=True)):
         features[:, place] = _codes(learned, column) if _is_category(learned) else column
     return features
+
+
+def unreadable_rows(encoder: TableEncoder, table: Any) -> NDArray[np.bool_]:
+    """Return which rows (n,) are out of scope: a number far from the train rows, a new category.
+
+    Trees would score such a row as if it had the farthest known number, or a missing category.
+    """
+    rows = encoder.match(table)
+    return np.asarray(encoder.is_far(rows) | encoder.is_unseen(rows))
 
 
 def category_places(encoder: TableEncoder) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.boosting.features import tree_features
+from calibrant.boosting.features import tree_features, unreadable_rows
 from calibrant.boosting.trees import Trees
 from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.explanation import Explanation
@@ -24,8 +24,8 @@ MODEL = "model.txt"
 class BoostingScorer(RowScorer):
     """Boosted trees with their encoder: the model of a bundle; see `RowScorer`.
 
-    Every row is scored: beyond the train rows trees continue with their outermost leaf, where a
-    network extrapolates.
+    A row with a number far outside the train rows, or with a category that they lack, gets equal
+    logits: trees would score it like the farthest known number, or like a missing category.
 
     Parameters
     ----------
@@ -85,18 +85,13 @@ class BoostingScorer(RowScorer):
         """Packages that run the trees."""
         return ("lightgbm",)
 
-    @property
-    def knows_far_numbers(self) -> bool:
-        """False: a number far from the train rows is scored like the farthest of them."""
-        return False
-
     def compute_logits(self, rows: Any) -> NDArray[Any]:
         """Return the trees' own logits (n, K)."""
         return self.trees.predict(tree_features(self._table_encoder, rows))
 
-    def is_unscorable(self, rows: Any) -> None:
-        """Return None: all rows are scored."""
-        return
+    def is_unscorable(self, rows: Any) -> NDArray[np.bool_]:
+        """Return which rows (n,) have a number far from the train rows, or a new category."""
+        return unreadable_rows(self._table_encoder, rows)
 
     def explain(self, inputs: Any) -> Explanation:
         """Return what each column contributes to the logits of each row, by TreeSHAP.

@@ -46,12 +46,13 @@ def test_it_gives_the_logits_of_the_classifier():
         assert scorer.config["objective"]["name"] == "ce"
 
 
-def test_every_row_is_scored():
-    scorer = boosting_scorer()
-    rows = {"price": [None, 1e300], "shelf": [None, "never seen"]}
-    assert scorer.is_unscorable(scorer.encoder.match(rows)) is None
-    assert not scorer.knows_far_numbers
-    assert (scorer.predict_logits(rows) != 0).any(axis=1).all()
+def test_far_numbers_and_new_categories_get_equal_logits_and_missing_values_do_not():
+    scorer, known = boosting_scorer(), TABLE["shelf"][0]
+    rows = {"price": [None, 1e300, 1.0, 1.0], "shelf": [None, known, "never seen", known]}
+    assert scorer.is_unscorable(scorer.encoder.match(rows)).tolist() == [False, True, True, False]
+    assert scorer.knows_far_numbers
+    scored = (scorer.predict_logits(rows) != 0).any(axis=1)
+    assert scored.tolist() == [True, False, False, True]
 
 
 def test_threads_share_a_scorer():

@@ -111,6 +111,17 @@ class CategoryColumn:
         by_text = [self._code(text) for text in (*texts, None)]
         return np.array(by_text, dtype=np.int64)[codes]  # code -1 (null) indexes the last entry
 
+    def is_unseen(self, words: pa.Array) -> NDArray[np.bool_]:
+        """Return which rows (n,) have a category that the train rows lack.
+
+        Missing values are not unseen, nor is any category where the rare ones share a feature.
+        """
+        unseen = np.asarray(self.codes(words) < 0)
+        for row in np.flatnonzero(unseen):
+            text = words[int(row)].as_py()
+            unseen[row] = text is not None and self.rules.key(text) is not None
+        return unseen
+
     def _code(self, text: str | None) -> int:
         """Return the position of the feature of a text, -1 for none."""
         known = self._codes_of_spellings.get(text)

@@ -123,6 +123,15 @@ class TableEncoder:
         rows = self.match(table)
         return self._encoding.is_far(rows.columns, len(rows))
 
+    def is_unseen(self, table: Any) -> NDArray[np.bool_]:
+        """Return which rows (n,) have a category that the train rows lack, see `CategoryColumn`."""
+        rows = self.match(table)
+        unseen = np.zeros(len(rows), dtype=np.bool_)
+        for learned, column in zip(self.columns_, rows.columns, strict=True):
+            if isinstance(learned, CategoryColumn):
+                unseen |= learned.is_unseen(column)
+        return unseen
+
     def match(self, table: Any, *, name: str = "X") -> MatchedTable:
         """Return the fitted columns of a table, in their order; other columns are left out."""
         self._check_fitted()

@@ -29,6 +29,7 @@ from calibrant.study.candidates.classifier import build_classifier
 from calibrant.study.candidates.processes import Progress
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import StudyConfig
+from calibrant.study.settings.models import is_network
 
 _INTERNAL_PACKAGES = frozenset({"lightning_fabric", "torch", "triton"})
 """Packages whose warnings are about themselves, not about the training."""
@@ -108,8 +109,12 @@ def fit_and_save_candidate(
             "training diverged, its log loss is infinite: try a smaller learning rate."
         )
     trained_after = time.perf_counter() - started
+    scorer = model.to_scorer(**_preprocessing(config))
+    # A network may be on a GPU; other models are scored as the bundle does, which knows what they
+    # cannot read.
+    scoring = model if is_network(config, candidate.model) else scorer
     logits = {
-        name: model.predict_logits(rows[name].inputs)
+        name: scoring.predict_logits(rows[name].inputs)
         for name in SCORED_SPLITS
         if len(rows[name].codes)
     }
@@ -125,7 +130,7 @@ def fit_and_save_candidate(
         "records": [record.to_dict() for record in model.records_],
         "gammas": history.to_dict() if history is not None and len(history) else None,
         "warnings": messages,
-        "scorer": model.to_scorer(**_preprocessing(config)).save(folder),
+        "scorer": scorer.save(folder),
     }
     save_candidate(folder, candidate, logits, facts)
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)

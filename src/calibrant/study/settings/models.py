@@ -138,9 +138,11 @@ def estimator_class(config: StudyConfig, model: str) -> Any:
     if model == "ngrams":
         return training.NgramClassifier
     if model == "linear":
-        return getattr(training, "LinearClassifier")
+        name = "LinearClassifier"
+        return getattr(training, name)
     if config.is_frozen(model):
-        return training.FrozenTransformerClassifier
+        name = "FrozenTransformerClassifier"
+        return getattr(training, name)
     return network_class(config.kind)
 
 

@@ -15,6 +15,7 @@ from torch import nn
 from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.data.encoders.table_encoder import TableEncoder
+from calibrant.data.encoders.text_encoder import TextEncoder
 from calibrant.data.model_inputs import Encoder
 from calibrant.data.row_scorer import RowScorer, read_text_column
 from calibrant.errors import InputError
@@ -288,6 +289,7 @@ class Scorer(RowScorer):
             return image_logits(self.model, rows, mean=encoder.mean_, std=encoder.std_)
         if isinstance(encoder, TableEncoder):
             return array_logits(self.model, encoder.transform(rows))
+        assert isinstance(encoder, TextEncoder | SubwordEncoder)
         deep = isinstance(encoder, SubwordEncoder)
         return text_logits(self.model, *encoder.encode(rows), deep=deep)
 
@@ -302,6 +304,7 @@ class Scorer(RowScorer):
             width = len(encoder.get_feature_names_out())
             raw = array_logits(self.model, np.zeros((1, width), dtype=np.float32))
         else:
+            assert isinstance(encoder, TextEncoder | SubwordEncoder)
             last = len(encoder.words) - 1  # also makes the tokenizer, before threads come
             raw = text_logits(self.model, np.array([1, last]), np.array([0, 2]))
         return raw.astype(np.float64)

@@ -301,7 +301,7 @@ def test_a_dict_gives_the_settings_back():
     saved = config.to_dict()
     assert saved["training"] == {"patience": "none", "epochs": 3}
     assert type(saved["training"]["epochs"]) is int
-    assert not {"tabular", "weight", "model"} & set(saved)
+    assert not {"tabular", "weight", "freeze"} & set(saved)
     assert StudyConfig.from_dict(saved) == config
     assert table_study().to_dict()["tabular"] is True
     assert StudyConfig.from_dict(table_study().to_dict()) == table_study()

@@ -22,6 +22,7 @@ studies = st.fixed_dictionaries(
         "data": words,
         "label": words.map(lambda text: f"label {text}"),
         "text": words.map(lambda text: f"text {text}"),
+        "model": st.just("bilstm"),
         "title": words,
         "seeds": st.lists(seeds, min_size=1, max_size=3, unique=True).map(tuple),
         "shares": st.none() | st.tuples(*[st.floats(1e-9, 1e9)] * 3),

@@ -13,7 +13,7 @@ from calibrant.cli.main import run
 from calibrant.store import Logged, LoggedRequest, PredictionLog
 from calibrant.store.predictions import insert_first, insert_rest
 from calibrant.store.records import new_id
-from calibrant.store.tally_updates import ClassPlaces, add_to_tallies
+from calibrant.store.tallies import ClassPlaces, add_to_tallies
 
 __all__ = ["WAYS", "program"]
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from calibrant.calibrators.base.calibrator import Calibrator, Unfitted
 from calibrant.calibrators.choice.auto import AutoCalibrator
-from calibrant.calibrators.choice.folds import random_folds
+from calibrant.calibrators.choice.trial import random_folds
 from calibrant.calibrators.methods.identity import Identity
 from calibrant.calibrators.model_scores import (
     ResponseMethod,

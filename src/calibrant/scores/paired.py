@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.scores.classes import are_boolean
 from calibrant.scores.labels import BOOLEAN_CODES
-from calibrant.scores.read import Scores
+from calibrant.scores.read import Scores, are_boolean
 
 Ids = NDArray[np.str_]
 

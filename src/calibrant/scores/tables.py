@@ -16,9 +16,9 @@ from calibrant.errors import InputError
 from calibrant.files.source import BatchLocation, ColumnOptions, Source
 from calibrant.inputs import FloatArray
 from calibrant.scores.checks import FLOOR, check_scores, clip_logits, scores_to_logits
-from calibrant.scores.classes import are_boolean, class_order
 from calibrant.scores.columns import Layout, check_same_layout, layout_of
 from calibrant.scores.files import Paths, open_source, score_files
+from calibrant.scores.read import are_boolean, class_order
 
 _ENTRIES = 1 << 21  # Scores in memory at a time, over all classes
 

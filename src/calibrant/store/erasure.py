@@ -18,7 +18,7 @@ from calibrant.store.database_errors import translate_errors
 from calibrant.store.outcomes import prune_requests
 from calibrant.store.records import Erased, new_id
 from calibrant.store.schema import erasures, labels, outcomes, predictions
-from calibrant.store.tally_updates import COUNTED, take_from_tallies
+from calibrant.store.tallies import COUNTED, take_from_tallies
 
 _CHUNK = 2_000  # Predictions pruned per transaction, so that other writers wait briefly
 

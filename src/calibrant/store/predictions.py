@@ -20,7 +20,7 @@ from calibrant.store.database import Database, as_json
 from calibrant.store.database_errors import is_foreign_key_error
 from calibrant.store.records import Logged, LoggedRequest, Prediction
 from calibrant.store.schema import predictions, tallies, utc
-from calibrant.store.tally_updates import (
+from calibrant.store.tallies import (
     DECISION,
     LABEL,
     SCORE,

@@ -14,18 +14,16 @@ from calibrant.calibrators import Calibrator, Identity
 from calibrant.errors import InputError, NotFitted
 from calibrant.testing.calibrator_cases import (
     CalibratorCase,
+    as_two_columns,
     degenerate_cases,
     draw_case,
-    with_bad_labels,
-)
-from calibrant.testing.expectations import (
-    as_two_columns,
     expect,
     expect_close,
     expect_equal,
     expect_refusal,
     expect_valid,
     fit_copy,
+    with_bad_labels,
 )
 
 _NEAR_TIE = 1e-3

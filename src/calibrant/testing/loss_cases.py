@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant.testing.expectations import expect
+from calibrant.testing.calibrator_cases import expect
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from calibrant.testing.expectations import expect, expect_refusal
+from calibrant.testing.calibrator_cases import expect, expect_refusal
 from calibrant.testing.loss_cases import (
     HUGE,
     LossCase,

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.proof.candidates import Candidates
-from calibrant.thresholds.proof.expected_cost import cost_bound, cost_value
+from calibrant.thresholds.proof.keeping import cost_bound, cost_value
 from calibrant.thresholds.proof.largest_weight import condition_clause
 from calibrant.thresholds.proof.question import ThresholdProblem
 from calibrant.thresholds.proof.seen_labels import LabelUse

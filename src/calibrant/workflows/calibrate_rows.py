@@ -11,9 +11,9 @@ import numpy as np
 from calibrant.files.source import ColumnOptions
 from calibrant.scores import read_scores
 from calibrant.scores.checks import floor_note
-from calibrant.scores.classes import are_boolean, reorder_classes
 from calibrant.scores.columns import layout_of
 from calibrant.scores.files import open_source, score_files
+from calibrant.scores.read import are_boolean, reorder_classes
 
 if TYPE_CHECKING:
     from calibrant.bundle import CalibRows

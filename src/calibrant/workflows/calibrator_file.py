@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.files.strict_json import read_json, write_json
+from calibrant.files.atomic_write import read_json, write_json
 from calibrant.files.write_table import check_table_file, write_tables
 from calibrant.scores.checks import floor_note
 from calibrant.scores.files import count_rows

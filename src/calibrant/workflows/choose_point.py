@@ -10,7 +10,7 @@ from shlex import quote
 from typing import Any
 
 from calibrant.errors import InputError, TargetUnreachable
-from calibrant.files.strict_json import read_json
+from calibrant.files.atomic_write import read_json
 from calibrant.scores.columns import Layout
 from calibrant.thresholds import (
     Band,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.calibrators import Calibrator
 from calibrant.calibrators.base.rows import CalibrationRows
-from calibrant.calibrators.choice.folds import random_folds
+from calibrant.calibrators.choice.trial import random_folds
 from calibrant.errors import InputError
 from calibrant.metrics import compare, evaluate
 from calibrant.reports.calibration.result import Judgement

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import InputError
-from calibrant.files.strict_json import read_json, write_json
+from calibrant.files.atomic_write import read_json, write_json
 from calibrant.inputs.row_sketch import RowSketch
 
 if TYPE_CHECKING:

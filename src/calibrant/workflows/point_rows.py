@@ -15,9 +15,9 @@ from calibrant.files.source import ColumnOptions
 from calibrant.inputs.row_sketch import ScoresAndLabels, fingerprint
 from calibrant.scores import Scores, read_scores
 from calibrant.scores.checks import clip_logits, floor_note
-from calibrant.scores.classes import class_order
 from calibrant.scores.columns import Layout, layout_of
 from calibrant.scores.files import open_source
+from calibrant.scores.read import class_order
 
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator

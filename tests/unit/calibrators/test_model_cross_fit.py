@@ -14,7 +14,7 @@ from tests.sentences import refuses
 from tests.unit.calibrators.model_rows import rows
 
 from calibrant.calibrators import TemperatureScaling
-from calibrant.calibrators.choice.folds import random_folds
+from calibrant.calibrators.choice.trial import random_folds
 from calibrant.calibrators.model import CalibratedModel
 from calibrant.errors import InputError
 from calibrant.metrics import nll

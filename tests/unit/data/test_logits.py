@@ -10,7 +10,7 @@ from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.scores import Scores, read_scores, scan_scores
-from calibrant.scores.classes import class_order, reorder_classes
+from calibrant.scores.read import class_order, reorder_classes
 
 
 def text(folder, content, name="scores.csv"):

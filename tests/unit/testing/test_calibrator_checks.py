@@ -9,16 +9,18 @@ from tests.sentences import assert_mentions
 from calibrant.calibrators import Identity, TemperatureScaling
 from calibrant.errors import InputError
 from calibrant.testing import check_calibrator
-from calibrant.testing.calibrator_cases import degenerate_cases, draw_case, with_bad_labels
-from calibrant.testing.calibrator_rules import RULES
-from calibrant.testing.expectations import (
+from calibrant.testing.calibrator_cases import (
     as_two_columns,
+    degenerate_cases,
+    draw_case,
     expect_close,
     expect_equal,
     expect_refusal,
     expect_valid,
     fit_copy,
+    with_bad_labels,
 )
+from calibrant.testing.calibrator_rules import RULES
 
 
 @pytest.mark.parametrize("world", ["binary", "multiclass"])

@@ -14,12 +14,12 @@ from calibrant.calibrators.base.calibrator import Calibrator
 from calibrant.calibrators.base.registry import find_method, register
 from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.choice.comparison import Choice
-from calibrant.calibrators.choice.folds import random_folds
 from calibrant.calibrators.choice.trial import (
     Score,
     Trial,
     name_candidates,
     paired_difference,
+    random_folds,
     run_trial,
     summarise_trial,
 )

@@ -181,7 +181,7 @@ def calibrate_command(
         applied = apply_file(apply, scores, out, columns, progress=progress)
         _print_applied(applied, apply, out, json=json)
         return
-    from calibrant.cli.json_output import check_outputs
+    from calibrant.cli.output import check_outputs
     from calibrant.scores.files import score_files
 
     criterion = "nll" if score is None else score.value
@@ -277,7 +277,7 @@ def _read_test_rows(
     from calibrant.inputs import check_two_classes
     from calibrant.scores import read_scores
     from calibrant.scores.checks import clip_logits
-    from calibrant.scores.classes import reorder_classes
+    from calibrant.scores.read import reorder_classes
     from calibrant.workflows.judge_calibrator import drop_zero_weights
 
     if not others:

@@ -175,7 +175,7 @@ def _read_rows(
 
 def _read_calibration(path: Path) -> BundleCalibration:
     from calibrant.bundle.calibration import BundleCalibration
-    from calibrant.files.strict_json import read_json
+    from calibrant.files.atomic_write import read_json
     from calibrant.workflows.calibrator_file import build_calibrator
 
     saved = read_json(path, what="calibrator", maker="calibrate -o", flag="--calibrator")

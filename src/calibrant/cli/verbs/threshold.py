@@ -139,7 +139,7 @@ def threshold_command(
         request = parse_targets(hold or [], confidence=confidence, **goal)
     if fitted_here and calibrator is None:
         raise InputError("--fitted-here requires a calibrator: name it with --calibrator.")
-    from calibrant.cli.json_output import check_outputs
+    from calibrant.cli.output import check_outputs
     from calibrant.cli.progress import progress
     from calibrant.scores.files import score_files
     from calibrant.workflows.choose_point import ThresholdOptions, choose

@@ -20,8 +20,7 @@ from calibrant.formatting import (
     signed_interval,
 )
 from calibrant.metrics.catalogue import better_of, title_of
-from calibrant.reports.text_cells import shorten
-from calibrant.reports.text_tables import add_row, table_of, to_text
+from calibrant.reports.text_tables import add_row, shorten, table_of, to_text
 from calibrant.results import Comparison, Difference, Evaluation, Figure
 
 if TYPE_CHECKING:

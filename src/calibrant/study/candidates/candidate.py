@@ -201,8 +201,7 @@ def _custom_loss_code(loss: str) -> list[str]:
     since it was imported.
     """
     from calibrant.losses import FunctionLoss, as_loss
-    from calibrant.losses.describing import describe
-    from calibrant.losses.own_code import is_user_code
+    from calibrant.losses.describing import describe, is_user_code
     from calibrant.training.seeds import isolated_randomness
 
     with isolated_randomness(0):  # a loss may draw initial weights

@@ -17,7 +17,7 @@ from calibrant.calibrators import (
     TemperatureScaling,
     default_candidates,
 )
-from calibrant.calibrators.choice.folds import random_folds
+from calibrant.calibrators.choice.trial import random_folds
 from calibrant.errors import InputError
 from calibrant.metrics import brier, nll
 from calibrant.testing import WORLDS

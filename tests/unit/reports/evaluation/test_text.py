@@ -8,7 +8,7 @@ from tests.sentences import assert_mentions
 
 from calibrant.metrics import evaluate
 from calibrant.reports import render_comparison, render_text
-from calibrant.reports.text_cells import break_text
+from calibrant.reports.text_tables import break_text
 from calibrant.results import Comparison, Difference, Figure, Interval
 from calibrant.testing import WORLDS
 

@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from calibrant.serving.console.pages.model.files import REPORT, bundle_file
-from calibrant.serving.console.pages.model.view import model_data
+from calibrant.serving.console.pages.model.view import REPORT, bundle_file, model_data
 from calibrant.serving.console.shell.access import Visitor, require_visitor
 from calibrant.serving.console.shell.forms import Form
 from calibrant.serving.console.shell.render import render_page

@@ -16,7 +16,7 @@ from calibrant.formatting import format_count, percent
 from calibrant.inputs import FloatArray
 from calibrant.results import Floor, Interval
 from calibrant.stats import clopper_pearson
-from calibrant.store.tally_updates import SCORE_BINS
+from calibrant.store.tallies import SCORE_BINS
 
 if TYPE_CHECKING:
     from calibrant.bundle.calib_rows import CalibRows

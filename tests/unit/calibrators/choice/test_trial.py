@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.calibrators.choice.folds import random_folds
+from calibrant.calibrators.choice.trial import random_folds
 
 
 def dealt(labels, folds, seed=0):

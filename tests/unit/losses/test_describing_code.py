@@ -5,7 +5,7 @@ import functools
 import torch
 
 from calibrant.losses import FocalLoss
-from calibrant.losses.own_code import collect_code, is_user_code
+from calibrant.losses.describing import collect_code, is_user_code
 
 LEVEL = 3
 

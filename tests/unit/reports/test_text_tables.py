@@ -1,6 +1,6 @@
 """Examples of reports.text_cells."""
 
-from calibrant.reports.text_cells import shorten
+from calibrant.reports.text_tables import shorten
 
 
 def test_example_of_shorten():

@@ -6,7 +6,7 @@ import pytest
 from calibrant.stats import log_evidence
 from calibrant.thresholds import Cost, select
 from calibrant.thresholds.proof.candidates import FIXED_LOG_ODDS, Candidates, fixed_candidates
-from calibrant.thresholds.proof.expected_cost import certify_cost
+from calibrant.thresholds.proof.keeping import certify_cost
 from calibrant.thresholds.proof.question import build_problem
 from calibrant.thresholds.proof.ranked import rank_rows
 from calibrant.thresholds.rates import RATES

@@ -19,7 +19,7 @@ _WAYS = ("one", "mc_dropout", "ensemble", "weighted")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedChoice:
     """How far each candidate is behind the best one on the choice rows.
 
     Parameters
@@ -37,7 +37,7 @@ class Comparison:
     errors: tuple[float | None, ...]
 
 
-def choose_among(losses: Sequence[FloatArray | None], order: Sequence[int]) -> Comparison:
+def choose_among(losses: Sequence[FloatArray | None], order: Sequence[int]) -> PairedChoice:
     """Return the first candidate of the order within one paired standard error of the best.
 
     The difference of two candidates is measured row by row, so that rows that are hard for both
@@ -70,7 +70,7 @@ def choose_among(losses: Sequence[FloatArray | None], order: Sequence[int]) -> C
     chosen = next(
         i for i in order if (mean := behind[i]) is not None and mean <= (errors[i] or 0.0)
     )
-    return Comparison(chosen, best, tuple(behind), tuple(errors))
+    return PairedChoice(chosen, best, tuple(behind), tuple(errors))
 
 
 def paired_mean(differences: FloatArray, weights: FloatArray | None = None) -> tuple[float, float]:
@@ -98,7 +98,7 @@ def compare_candidates(
     candidates: Sequence[StudyCandidate],
     outcomes: Sequence[Outcome],
     models: Sequence[str],
-) -> Comparison:
+) -> PairedChoice:
     """Compare candidates on the choice rows, which no candidate was trained or steered on.
 
     The order prefers single models to averages, the models in the given order, cross-entropy to

@@ -19,7 +19,7 @@ from calibrant.study.candidates.race import TrainedStudy
 from calibrant.study.candidates.train_all import Outcome
 from calibrant.study.candidates.trained import TrainedCandidate
 from calibrant.study.candidates.weighted import WeightedCandidate
-from calibrant.study.choose import Comparison, paired_mean
+from calibrant.study.choose import PairedChoice, paired_mean
 from calibrant.study.result import CandidateResult, Gain, Skill
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import BASELINE
@@ -28,7 +28,7 @@ _SMALLEST = 1e-300
 
 
 def evaluate_candidates(
-    rows: StudyRows, trained: TrainedStudy, comparison: Comparison
+    rows: StudyRows, trained: TrainedStudy, comparison: PairedChoice
 ) -> list[CandidateResult]:
     """Evaluate every candidate on the test rows and on held-out rows of the logs."""
     results = []
@@ -44,7 +44,7 @@ def evaluate_candidates(
     return results
 
 
-def explain_choice(results: Sequence[CandidateResult], comparison: Comparison, n: int) -> str:
+def explain_choice(results: Sequence[CandidateResult], comparison: PairedChoice, n: int) -> str:
     """Return why a candidate was chosen, with the figures of the choice rows."""
     chosen, best = results[comparison.chosen], results[comparison.best]
     others = [one for one in results if one.failed is None and one is not chosen]

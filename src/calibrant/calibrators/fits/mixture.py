@@ -17,7 +17,7 @@ _FLAT = 1e-14
 
 
 @dataclass(frozen=True)
-class Mixture:
+class MixtureShares:
     """Maximum-likelihood shares with a bound on the optimality gap."""
 
     shares: FloatArray  # (m,) not negative, summing to 1
@@ -32,7 +32,7 @@ class Mixture:
 
 def max_likelihood_shares(
     parts: FloatArray, mass: FloatArray, start: FloatArray | None = None
-) -> Mixture:
+) -> MixtureShares:
     r"""Maximise :math:`\ell(w) = \sum_i m_i \log \sum_a w_a q_{ia}` over the simplex.
 
     q are the likelihoods `parts` (n, m), none negative and none of its rows all zero; m is the
@@ -60,7 +60,7 @@ def max_likelihood_shares(
         if improved is None:
             break
         shares, steps = improved, steps + 1
-    return Mixture(shares, max(gap, 0.0), steps)
+    return MixtureShares(shares, max(gap, 0.0), steps)
 
 
 def least_squares_shares(residuals: FloatArray) -> FloatArray:

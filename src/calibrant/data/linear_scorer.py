@@ -10,7 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.data.encoders.ngram_encoder import NgramEncoder
+from calibrant.data.encoders.pixel_features import count_pixels, pixel_features
 from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.explanation import Explanation, RowExplanation
 from calibrant.data.model_inputs import as_inputs
@@ -24,7 +26,9 @@ WEIGHTS = "model.safetensors"
 NGRAMS = "ngrams.json"
 """Names of its files."""
 
-LinearEncoder = NgramEncoder | TableEncoder
+LinearEncoder = NgramEncoder | TableEncoder | ImageEncoder
+
+_ROWS = 1024  # Rows of an array at a time, to limit memory
 
 
 class LinearScorer(RowScorer):
@@ -37,12 +41,12 @@ class LinearScorer(RowScorer):
 
     Parameters
     ----------
-    encoder : a fitted `NgramEncoder` or `TableEncoder`
+    encoder : a fitted `NgramEncoder`, `TableEncoder` or `ImageEncoder`
     weights : (F, K) W
     bias : (K,) b
     shift : (K,) s, or None
     name : name of the model, such as "ngrams"
-    redact, column : see `RowScorer`
+    redact, column, resize : see `RowScorer`
     classes : names of the classes in the order of the logits, or None
 
     Examples
@@ -93,7 +97,8 @@ class LinearScorer(RowScorer):
     @property
     def note(self) -> str:
         """A sentence on the model for the model card."""
-        features = "n-grams of the train texts" if self.text else "columns of the table"
+        what = {"text": "n-grams of the train texts", "table": "numbers of a row"}
+        features = what.get(self.kind, "pixel values")
         return f"The model is linear: a weighted sum over {len(self.weights):,} {features}."
 
     def predict_logits(self, inputs: Any) -> FloatArray:
@@ -103,14 +108,16 @@ class LinearScorer(RowScorer):
         logits: FloatArray = self._logits(features)
         if self.shift is not None:
             logits = logits - self.shift
-        logits[self._is_unknown(rows, features)] = 0.0
+        unknown = self._is_unknown(rows, features)
+        if unknown is not None:
+            logits[unknown] = 0.0
         return logits
 
     def compute_logits(self, rows: Any) -> NDArray[Any]:
         """Return the layer's own logits (n, K) of rows that were read and redacted."""
         return self._logits(self._features(rows))
 
-    def is_unscorable(self, rows: Any) -> NDArray[np.bool_]:
+    def is_unscorable(self, rows: Any) -> NDArray[np.bool_] | None:
         """Return which rows (n,) the model cannot score."""
         return self._is_unknown(rows, self._features(rows) if self.text else None)
 
@@ -118,8 +125,10 @@ class LinearScorer(RowScorer):
         """Return the layer's own logits of a made-up row: every feature is 1 divided by F."""
         return np.asarray(self.weights.astype(np.float64).mean(axis=0)[None] + self.bias)
 
-    def explain(self, inputs: Any) -> Explanation:
-        """Return what each n-gram, or each column, contributes to the logits of each row."""
+    def explain(self, inputs: Any) -> Explanation | None:
+        """Return what each n-gram, or each column, contributes to the logits; None for images."""
+        if isinstance(self.encoder, ImageEncoder):
+            return None
         rows = self._read(inputs)
         base = self.bias.astype(np.float64)
         if self.shift is not None:
@@ -167,6 +176,7 @@ class LinearScorer(RowScorer):
             name=spec["model"]["model"],
             redact=spec["redact"],
             column=read_text_column(spec),
+            resize=spec.get("resize", False),
             classes=classes,
         )
 
@@ -176,6 +186,8 @@ class LinearScorer(RowScorer):
 
     def _features(self, rows: Any) -> Any:
         encoder = self.encoder
+        if isinstance(encoder, ImageEncoder):
+            return pixel_features(encoder, rows)
         assert isinstance(encoder, NgramEncoder | TableEncoder)
         return encoder.transform(rows)
 
@@ -183,15 +195,18 @@ class LinearScorer(RowScorer):
         """Return the logits row by row, so that they do not depend on the other rows."""
         from scipy.sparse import csr_matrix
 
-        sparse = csr_matrix(features)
-        return np.asarray(sparse @ self.weights, dtype=np.float64) + self.bias
+        if isinstance(features, np.ndarray):
+            blocks = [features[i : i + _ROWS] for i in range(0, len(features), _ROWS)]
+            products = np.concatenate([csr_matrix(block) @ self.weights for block in blocks])
+        else:
+            products = features @ self.weights
+        return np.asarray(products, dtype=np.float64) + self.bias
 
-    def _is_unknown(self, rows: Any, features: Any) -> NDArray[np.bool_]:
+    def _is_unknown(self, rows: Any, features: Any) -> NDArray[np.bool_] | None:
         encoder = self.encoder
         if isinstance(encoder, NgramEncoder):
             return encoder.is_unknown(features)
-        assert isinstance(encoder, TableEncoder)
-        return encoder.is_far(rows)
+        return encoder.is_far(rows) if isinstance(encoder, TableEncoder) else None
 
     def _explain_columns(self, rows: Any, base: FloatArray) -> Explanation:
         """Sum the contributions of the features of each column."""
@@ -208,14 +223,20 @@ class LinearScorer(RowScorer):
 def _count_features(encoder: LinearEncoder) -> int:
     if isinstance(encoder, NgramEncoder):
         return encoder.n_features
+    if isinstance(encoder, ImageEncoder):
+        return count_pixels(encoder)
     return len(encoder.get_feature_names_out())
 
 
 def _read_encoder(spec: Mapping[str, Any], folder: Path, prefix: str) -> LinearEncoder:
     if spec["input"] == "table":
         return TableEncoder.from_dict(spec["encoder"])
+    if spec["input"] == "image":
+        return ImageEncoder.from_dict(spec["encoder"])
     if spec["input"] != "text":
-        raise InputError(f"a linear model must read 'text' or 'table', got {spec['input']!r}.")
+        raise InputError(
+            f"a linear model must read 'text', 'table' or 'image', got {spec['input']!r}."
+        )
     try:
         learned = json.loads((folder / f"{prefix}{NGRAMS}").read_text(encoding="utf-8"))
         return NgramEncoder.from_dict({**spec["encoder"], "ngrams": learned})

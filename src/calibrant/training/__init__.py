@@ -7,6 +7,7 @@ from calibrant.training.bin_trace import BinTrace
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.image import ImageClassifier
 from calibrant.training.image_rows import ImageRows
+from calibrant.training.linear import LinearClassifier, LinearImageClassifier
 from calibrant.training.linear_path import LinearPath, PathRecord, fit_linear_path
 from calibrant.training.linear_solver import LinearLayer, fit_linear
 from calibrant.training.loop import train
@@ -27,6 +28,8 @@ __all__ = [
     "Hook",
     "ImageClassifier",
     "ImageRows",
+    "LinearClassifier",
+    "LinearImageClassifier",
     "LinearLayer",
     "LinearPath",
     "NgramClassifier",

@@ -150,7 +150,9 @@ def _sparse_multiplier(matrix: csr_matrix) -> _Multiply:
         starts, columns, values = (
             torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data)
         )
-        tensor = torch.sparse_csr_tensor(starts, columns, values, size=matrix.shape)
+        tensor = torch.sparse_csr_tensor(
+            starts, columns, values, size=matrix.shape, check_invariants=False
+        )
 
     def multiply_fast(right: FloatArray) -> FloatArray:
         product = tensor @ torch.from_numpy(right.astype(kind))

@@ -18,13 +18,14 @@ from calibrant.errors import InputError, TrainingError
 from calibrant.fitting.epoch_record import EpochRecord
 from calibrant.fitting.steer_figures import steer_figures
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.losses import as_loss
+from calibrant.losses import CrossEntropyLoss, as_loss
 from calibrant.losses.names import LossLike
 from calibrant.training.lbfgs import Minimum, Point
 from calibrant.training.linear_basis import Features
-from calibrant.training.linear_solver import LinearLayer, LinearProblem
+from calibrant.training.linear_solver import LinearLayer, LinearProblem, is_sum_over_rows
 
-PENALTIES = (1.0, 10.0, 100.0)
+PENALTIES = (1.0, 10.0, 100.0, 1000.0)
+_TOLERANCE = 3e-3  # of `fit_linear`; a tenth of it took twice the time and was no better
 _ROUNDS = 8
 """Updates of a steered loss (AdaFocal) at each strength, at most."""
 
@@ -77,7 +78,8 @@ def fit_linear_path(
 ) -> LinearPath:
     """Fit linear layers with weaker and weaker penalties, and choose one on the steer rows.
 
-    Each fit starts from the last one. The layer with the lowest log loss of the steer rows after
+    Each fit starts from the last one, with another loss than cross-entropy from the minimum of
+    cross-entropy with the same penalty. The layer with the lowest log loss of the steer rows after
     temperature scaling is chosen: how sure the model is, a calibrator can correct later. A loss
     that learns from the steer rows (AdaFocal) is updated and the layer fitted again, up to 8
     times for each strength.
@@ -107,8 +109,8 @@ def fit_linear_path(
     waited = 0
     for strength in strengths:
         waited = 0 if walk.fit_at(strength, copy.deepcopy(first)) else waited + 1
-        if waited == _PATIENCE:
-            break
+        if waited == _PATIENCE and is_sum_over_rows(first):
+            break  # other losses may learn nothing but with a weak penalty
     return walk.result()
 
 
@@ -137,18 +139,34 @@ class _Walk:
         self.steer_features, self.steer_labels = steer
         self.records: list[PathRecord] = []
         self.point: Point | None = None
+        self.origin: Point | None = None
         self.best: tuple[int, LinearLayer, nn.Module] | None = None
 
     def fit_at(self, strength: float, loss: nn.Module) -> bool:
         """Fit at one strength and return whether that improved the best refinement."""
         steered = bool(getattr(loss, "steered", False))
         improved, waited = False, 0
+        self.point = self._start_at(strength, loss)
         for _ in range(_ROUNDS if steered else 1):
             better = self._fit_once(strength, loss)
             improved, waited = improved or better, 0 if better else waited + 1
             if waited == _PATIENCE:
                 break
         return improved
+
+    def _start_at(self, strength: float, loss: nn.Module) -> Point | None:
+        """Return where to start: with cross-entropy the last minimum, else that of cross-entropy.
+
+        A loss that is not convex would leave no bad minimum that it met with a stronger penalty,
+        and one with jumps (MMCE, dual focal) cannot be followed far from there.
+        """
+        if type(loss) is CrossEntropyLoss:
+            return self.point
+        plain = CrossEntropyLoss()
+        self.origin = self.problem.minimise(
+            plain, C=strength, start=self.origin, tolerance=_TOLERANCE
+        ).point
+        return self.origin
 
     def result(self) -> LinearPath:
         """Return the best layer with all records."""
@@ -161,7 +179,7 @@ class _Walk:
         started = time.perf_counter()
         if callable(set_epoch := getattr(loss, "set_epoch", None)):
             set_epoch(len(self.records))
-        minimum = self.problem.minimise(loss, C=strength, start=self.point)
+        minimum = self.problem.minimise(loss, C=strength, start=self.point, tolerance=_TOLERANCE)
         self.point = minimum.point
         layer = self.problem.layer(minimum.point)
         logits = layer.logits(self.steer_features)

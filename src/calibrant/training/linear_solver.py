@@ -180,7 +180,7 @@ class _LossValue:
     def __init__(self, loss: nn.Module, labels: torch.Tensor) -> None:
         self.loss, self.labels, n = loss, labels, len(labels)
         self.summed = read_weighing(loss, 1).summed
-        many = 1 if _is_sum_over_rows(loss) else -(-n // _PART)
+        many = 1 if is_sum_over_rows(loss) else -(-n // _PART)
         # Every part has rows from everywhere: rows may be sorted by class.
         self.parts = [torch.arange(start, n, many) for start in range(many)] if many > 1 else []
 
@@ -201,8 +201,8 @@ class _LossValue:
         return value.item(), z.grad.numpy()
 
 
-def _is_sum_over_rows(loss: nn.Module) -> bool:
+def is_sum_over_rows(loss: nn.Module) -> bool:
     """Return whether a loss, with all its terms, has a value for each row."""
     if isinstance(loss, LossSum):
-        return all(_is_sum_over_rows(term) for term in loss.terms)
+        return all(is_sum_over_rows(term) for term in loss.terms)
     return isinstance(loss, RowLoss)

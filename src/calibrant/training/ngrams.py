@@ -108,7 +108,9 @@ class NgramClassifier(LinearEstimator):
     def explain(self, X: Any) -> Explanation:  # noqa: N803
         """Return what each n-gram contributes to the logits of each text."""
         self._check_fitted()
-        return self.to_scorer().explain(self._read_input(X, "X", self.encoder_))
+        explanation = self.to_scorer().explain(self._read_input(X, "X", self.encoder_))
+        assert explanation is not None
+        return explanation
 
     @property
     def _name(self) -> str:

@@ -35,6 +35,9 @@ def fitted(classes=CLASSES, **options):
         "num_leaves": 6,
         "choose_by": "last",
         "learning_rate": 0.2,
+        "colsample_bytree": 1.0,
+        "subsample": 1.0,
+        "cat_smooth": 10.0,
     }
     return BoostingClassifier(**{**few, "n_jobs": 1, **options}).fit(TABLE, labels(classes))
 

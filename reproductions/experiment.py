@@ -6,7 +6,7 @@ import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, reduce
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
@@ -159,6 +159,10 @@ class Experiment:
 def experiments() -> Mapping[str, Experiment]:
     """Return every experiment by name, in the order of their files.
 
+    A file is one experiment, or has several as its `[rows.NAME]`. A row is what the file says of
+    all rows, then the tables `[parts.NAME]` that the row lists as `parts`, then the row itself;
+    each is merged key by key over those before. `use` lists the methods of a row in their order.
+
     Examples
     --------
     >>> experiments()["newsgroups-cnn"].title
@@ -169,8 +173,8 @@ def experiments() -> Mapping[str, Experiment]:
         (path for path in folder.iterdir() if path.name.endswith(".toml")),
         key=lambda path: path.name,
     )
-    read = [_read(path.name, path.read_text(encoding="utf-8")) for path in paths]
-    return {each.name: each for each in read}
+    read = (_read(path.name, path.read_text(encoding="utf-8")) for path in paths)
+    return {each.name: each for in_file in read for each in in_file}
 
 
 def experiment_named(name: str) -> Experiment:
@@ -188,16 +192,42 @@ def experiment_named(name: str) -> Experiment:
     return experiment
 
 
-def _read(file: str, text: str) -> Experiment:
+def _read(file: str, text: str) -> list[Experiment]:
+    """Return the experiments of a file: one, or one of each row."""
     saved = tomllib.loads(text)
-    methods = tuple(
-        Method(name, each.pop("label", name), each) for name, each in saved.pop("methods").items()
-    )
+    rows, parts = saved.pop("rows", None), saved.pop("parts", {})
+    if rows is None:
+        return [_experiment(file, saved)]
+    read = []
+    for name, row in rows.items():
+        listed = row.pop("parts", ())
+        own = [_one(parts, part, "part", f"the config {file} has") for part in listed]
+        read.append(_experiment(file, {**reduce(_over, [saved, *own, row]), "name": name}))
+    return read
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the options of one table over those of another, key by key at every depth."""
+    both = {**below, **above}
+    for name in below.keys() & above.keys():
+        if isinstance(below[name], dict) and isinstance(above[name], dict):
+            both[name] = _over(below[name], above[name])
+    return both
+
+
+def _experiment(file: str, saved: Mapping[str, Any]) -> Experiment:
+    fields = {name: value for name, value in saved.items() if name not in ("methods", "use")}
+    methods = {
+        name: Method(name, each.get("label", name), {k: each[k] for k in each if k != "label"})
+        for name, each in saved["methods"].items()
+    }
+    where, used = f"the config {file} has", saved.get("use", methods)
+    fields["methods"] = tuple(_one(methods, name, "method", where) for name in used)
     for name in ("needs", "extras", "once", "seeds"):
-        if name in saved:
-            saved[name] = tuple(saved[name])
+        if name in fields:
+            fields[name] = tuple(fields[name])
     try:
-        return Experiment(methods=methods, **saved)
+        return Experiment(**fields)
     except TypeError as error:
         raise InputError(f"the config {file} is not an experiment: {error}.") from None
 

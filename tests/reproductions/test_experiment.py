@@ -12,6 +12,27 @@ from calibrant.training.image import ImageClassifier
 from calibrant.training.tabular import TabularClassifier
 from calibrant.training.text import TextClassifier
 
+ROWS = """
+title = "A"
+paper = "B"
+kind = "table"
+data = "bigmart"
+training = { epochs = 9, model_options = { width = 8 } }
+methods = { ce = { label = "CE", loss = "ce" }, brier = { loss = "brier" } }
+
+[parts.few.training]
+epochs = 5
+clip = 2.0
+model_options.width = 4
+
+[rows.a-short]
+parts = ["few"]
+use = ["brier", "ce"]
+training = { epochs = 3, model_options = { depth = 1 } }
+
+[rows.a-long]
+methods.ce.loss = "ce:reduction=sum"
+"""
 KINDS = {"image": ImageClassifier, "table": TabularClassifier, "text": TextClassifier}
 
 
@@ -75,6 +96,30 @@ def test_a_config_with_a_misspelt_key_is_refused_by_its_file():
     text = 'name="a"\nheadline="b"\n[methods.ce]\nloss="ce"\n'
     with pytest.raises(InputError, match=r"the config a\.toml is not an experiment: .*headline"):
         _read("a.toml", text)
+
+
+def test_rows_of_a_file_are_its_head_their_parts_and_their_own_options_in_this_order():
+    short, long = _read("a.toml", ROWS)
+    assert [each.name for each in (short, long)] == ["a-short", "a-long"]
+    assert short.training == {"epochs": 3, "clip": 2.0, "model_options": {"width": 4, "depth": 1}}
+    assert long.training == {"epochs": 9, "model_options": {"width": 8}}
+    assert [method.name for method in short.methods] == ["brier", "ce"]
+    assert {method.label: dict(method.options) for method in long.methods} == {
+        "CE": {"loss": "ce:reduction=sum"}, "brier": {"loss": "brier"}
+    }  # fmt: skip
+    assert dict(short.methods[1].options) == {"loss": "ce"}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ('parts = ["few"]', 'parts = ["fee"]', "no part 'fee': did you mean 'few'"),
+        ('"brier", "ce"', '"briar", "ce"', "no method 'briar': did you mean 'brier'"),
+    ],
+)
+def test_a_row_that_names_what_its_file_lacks_is_refused(right, wrong, said):
+    with pytest.raises(InputError, match=f"there is {said}.* the config a.toml has"):
+        _read("a.toml", ROWS.replace(right, wrong))
 
 
 def test_options_of_a_size_go_for_methods_with_options_of_their_own_too():

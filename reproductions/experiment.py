@@ -6,7 +6,7 @@ import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, reduce
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
@@ -201,8 +201,10 @@ def _read(file: str, text: str) -> list[Experiment]:
     read = []
     for name, row in rows.items():
         listed = row.pop("parts", ())
-        own = [_one(parts, part, "part", f"the config {file} has") for part in listed]
-        read.append(_experiment(file, {**reduce(_over, [saved, *own, row]), "name": name}))
+        fields = {"name": name, **saved}
+        for part in listed:
+            fields = _over(fields, _one(parts, part, "part", f"the config {file} has"))
+        read.append(_experiment(file, _over(fields, row)))
     return read
 
 

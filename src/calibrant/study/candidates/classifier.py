@@ -75,9 +75,6 @@ def _build_estimator(config: StudyConfig, model: str, shared: dict[str, Any]) ->
 def _model_options(config: StudyConfig, model: str) -> dict[str, Any]:
     """Return what a model is built from, and the study's own defaults."""
     options = network_options_of(config, model)
-    if model == "linear":
-        own = {"categories": config.categories} if config.kind == "table" else {}
-        return {"input": config.kind, **own}
     if model in FAMILIES:
         return {"categories": config.categories} if config.kind == "table" else {}
     if config.is_frozen(model):

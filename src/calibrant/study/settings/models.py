@@ -17,9 +17,9 @@ AUTO = "auto"
 """The model setting that races the families of `RACES`."""
 
 RACES: Mapping[Kind, tuple[str, ...]] = {
-    "table": ("boosting", "mlp"),
+    "table": ("boosting", "linear", "mlp"),
     "text": ("ngrams",),
-    "image": ("resnet50",),
+    "image": ("resnet50", "linear"),
 }
 """Families that "auto" races, by kind. Of two that the choice rows do not separate, the first wins:
 it is the one that usually wins on data of this kind."""
@@ -39,7 +39,6 @@ SET_BY_STUDY = {
     "seed": "give seeds (--seeds)",
     "folder": "name the folder of the study (--out)",
     "cache": "leave it out",
-    "input": "leave it out",
     "progress": "leave it out",
     "hooks": "leave it out",
     "model": "choose the network by model (--model)",
@@ -138,8 +137,8 @@ def estimator_class(config: StudyConfig, model: str) -> Any:
     if model == "ngrams":
         return training.NgramClassifier
     if model == "linear":
-        name = "LinearClassifier"
-        return getattr(training, name)
+        images = config.kind == "image"
+        return training.LinearImageClassifier if images else training.LinearClassifier
     if config.is_frozen(model):
         name = "FrozenTransformerClassifier"
         return getattr(training, name)

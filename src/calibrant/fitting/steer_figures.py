@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators import TemperatureScaling
-from calibrant.convert import probs_from_logits
+from calibrant.convert import log_probs_from_logits, probs_from_logits
+from calibrant.inputs import FloatArray
 from calibrant.metrics import measure
+from calibrant.metrics.influence_figures import macro_influences
+
+SteerFigure = Literal["refinement", "nll", "f1"]
 
 
 @dataclass(frozen=True)
@@ -34,16 +40,71 @@ def steer_figures(logits: NDArray[Any], labels: NDArray[Any]) -> SteerFigures:
     is right.
     """
     classes = range(logits.shape[1])
+    names = ("ece_em", "f1_macro", "accuracy")
     probs = probs_from_logits(logits)
-    names = ("nll", "ece_em", "f1_macro", "accuracy")
     metrics = measure(labels, probs, names=names, classes=classes, target="top-label")
-    scaling = TemperatureScaling(smooth=True).fit(logits, labels, classes=classes)
-    refined = measure(labels, scaling.predict_proba(logits), names=("nll",), classes=classes)
+    temperature = _fit_temperature(logits, labels)
     return SteerFigures(
-        nll=metrics["nll"],
-        refinement=refined["nll"],
-        temperature=float(scaling.temperature_),
+        nll=float(_row_losses(logits, labels).mean()),
+        refinement=float(_row_losses(logits, labels, temperature).mean()),
+        temperature=temperature,
         ece=metrics["ece_em"],
         f1=metrics["f1_macro"],
         accuracy=metrics["accuracy"],
     )
+
+
+def _fit_temperature(logits: NDArray[Any], labels: NDArray[Any]) -> float:
+    scaling = TemperatureScaling(smooth=True).fit(logits, labels, classes=range(logits.shape[1]))
+    return float(scaling.temperature_)
+
+
+def _row_losses(logits: NDArray[Any], labels: NDArray[Any], temperature: float = 1.0) -> FloatArray:
+    """Return the log loss (n,) of each row; from logits, since a probability may round to 0."""
+    log_probs = log_probs_from_logits(logits.astype(np.float64) / temperature)
+    return np.asarray(-log_probs[np.arange(len(labels)), labels.astype(np.intp)])
+
+
+@dataclass(frozen=True)
+class PairedFigures:
+    """One figure of two models on the same steer rows.
+
+    Parameters
+    ----------
+    first, second : the figure of each model
+    error : standard error of their difference, from the paired rows
+    """
+
+    first: float
+    second: float
+    error: float
+
+
+def compare_steer(
+    first: NDArray[Any], second: NDArray[Any], labels: NDArray[Any], figure: SteerFigure
+) -> PairedFigures:
+    """Compare the logits of two models on the same steer rows by one figure.
+
+    Noise that the rows cause in both cancels, so the error of the difference is much smaller than
+    that of each figure.
+    """
+    (a, influence_a), (b, influence_b) = (
+        _row_influences(logits, labels, figure) for logits in (first, second)
+    )
+    error = float((influence_b - influence_a).std(ddof=1)) / math.sqrt(len(labels))
+    return PairedFigures(a, b, error)
+
+
+def _row_influences(
+    logits: NDArray[Any], labels: NDArray[Any], figure: SteerFigure
+) -> tuple[float, FloatArray]:
+    """Return the figure, and what each row adds to it."""
+    if figure == "f1":
+        n, predicted = logits.shape[1], logits.argmax(axis=1)
+        counts = np.bincount(labels * n + predicted, minlength=n * n).reshape(n, n)
+        by_name = {name: rest for name, *rest in macro_influences(counts.astype(np.float64))}
+        value, influence = by_name["f1_macro"]
+        return float(value), np.asarray(influence[labels, predicted])
+    temperature = _fit_temperature(logits, labels) if figure == "refinement" else 1.0
+    losses = _row_losses(logits, labels, temperature)
+    return float(losses.mean()), losses

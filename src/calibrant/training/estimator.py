@@ -28,7 +28,14 @@ from calibrant.losses.names import LossLike
 from calibrant.training.batches import BatchRows
 from calibrant.training.hooks import Hook
 from calibrant.training.loop import train
-from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule, TrainingOptions
+from calibrant.training.options import (
+    Average,
+    ChooseBy,
+    Optimizer,
+    Precision,
+    Schedule,
+    TrainingOptions,
+)
 from calibrant.training.scoring import predict_logits
 from calibrant.training.seeds import isolated_randomness
 
@@ -42,7 +49,7 @@ _OPTIONS = {
     for name in (
         "epochs", "batch_size", "accumulate", "optimizer", "learning_rate", "weight_decay",
         "momentum", "nesterov", "schedule", "milestones", "warmup", "clip", "precision", "compile",
-        "patience", "min_delta", "choose_by", "seed", "device", "devices",
+        "patience", "min_delta", "choose_by", "average", "seed", "device", "devices",
     )
 } | {"milestone_drop": "drop"}  # fmt: skip
 
@@ -83,6 +90,7 @@ class Estimator(RowClassifier):
         patience: int | Auto | None,
         min_delta: float,
         choose_by: ChooseBy,
+        average: Average,
         steer_share: float,
         resample: str | None,
         correct_prior: bool,
@@ -112,6 +120,7 @@ class Estimator(RowClassifier):
         self.patience = patience
         self.min_delta = min_delta
         self.choose_by = choose_by
+        self.average = average
         self.steer_share = steer_share
         self.resample = resample
         self.correct_prior = correct_prior
@@ -152,7 +161,7 @@ class Estimator(RowClassifier):
         self.model_, self.loss_ = trained.model.float(), trained.loss
         self.options_ = options
         self.records_, self.best_epoch_ = trained.records, trained.best_epoch
-        self.why_ = trained.why
+        self.why_, self.average_ = trained.why, trained.average
         self.steer_places_, self._resampling_shift = splits.places, log_shift
         self._record_columns(splits.rows)
         if self.correct_prior and has_unknown_shift(trained.loss):

@@ -20,7 +20,7 @@ from calibrant.models import build, models
 from calibrant.training.estimator import Auto, Estimator
 from calibrant.training.hooks import Hook
 from calibrant.training.image_rows import ImageRows
-from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule
+from calibrant.training.options import Average, ChooseBy, Optimizer, Precision, Schedule
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -59,10 +59,10 @@ class ImageClassifier(Estimator):
     loss : a name like "adafocal", "focal:gamma=3" or "0.5*ce + 0.5*soft_f1", a function of
         (logits, labels) or a Module, which is copied
     epochs, batch_size, accumulate, optimizer, learning_rate, weight_decay, momentum, nesterov,
-    schedule, milestones, warmup, clip, precision, compile : see `TrainingOptions`; "auto" is the
-        usual value for images: 30 epochs of batches of 128, SGD with Nesterov momentum, a rate of
-        0.1 (0.001 for Adam) with warm-up over a fifth of the run and linear decay to 0, and weight
-        decay 0.001 (none for "adam", 0.01 for "adamw")
+    schedule, milestones, warmup, clip, precision, compile, average : see `TrainingOptions`; "auto"
+        is the usual value for images: 30 epochs of batches of 128, SGD with Nesterov momentum, a
+        rate of 0.1 (0.001 for Adam) with warm-up over a fifth of the run and linear decay to 0,
+        and weight decay 0.001 (none for "adam", 0.01 for "adamw")
     milestone_drop : `drop` of `TrainingOptions`
     patience : epochs without improvement after which to stop; "auto" or None to run them all
     min_delta : minimum improvement of the metric of `choose_by` to count
@@ -88,11 +88,12 @@ class ImageClassifier(Estimator):
     ----------
     classes_ : the classes in the order of the columns of `predict_proba`
     encoder_ : the fitted `ImageEncoder`
-    model_ : the network with the weights of the best epoch, on the CPU
+    model_ : the network with the weights of the best epoch or their average, on the CPU
     options_ : the `TrainingOptions` that were used
     loss_ : the trained loss, with state such as AdaFocal's gammas
     records_ : one `EpochRecord` for each epoch
     best_epoch_, why_ : the best epoch, and the reason for the end of the run
+    average_ : the `AverageRecord` of the averaged weights; None if none were averaged
     steer_places_ : positions of the rows that were split off for steering
     log_shift_ : (K,) shift that `predict_logits` subtracts from the logits of `model_`, or None
 
@@ -140,6 +141,7 @@ class ImageClassifier(Estimator):
         patience: int | Auto | None = "auto",
         min_delta: float = 1e-4,
         choose_by: ChooseBy = "refinement",
+        average: Average = None,
         steer_share: float = 0.1,
         resample: Resampling | None = None,
         correct_prior: bool = True,
@@ -170,6 +172,7 @@ class ImageClassifier(Estimator):
             patience=patience,
             min_delta=min_delta,
             choose_by=choose_by,
+            average=average,
             steer_share=steer_share,
             resample=resample,
             correct_prior=correct_prior,

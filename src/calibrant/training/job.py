@@ -19,12 +19,13 @@ from calibrant.training.devices import make_fabric, planned_world
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.memory import fits
 from calibrant.training.optimisers import make_optimizer
-from calibrant.training.options import TrainingOptions
-from calibrant.training.records import TrainingResult
+from calibrant.training.options import AUTO_DECAY, TrainingOptions
+from calibrant.training.records import AverageRecord, TrainingResult
 from calibrant.training.scoring import weight_type
 from calibrant.training.sharding import batch_sizes
 from calibrant.training.speed import compile_model, match_weight_layout, use_channels_last
 from calibrant.training.split_checks import check_batches, learns_from_batches
+from calibrant.training.weight_average import WeightAverage
 
 
 @dataclass(frozen=True)
@@ -227,6 +228,7 @@ class Job:
     weighing : weight of a part of a batch
     normed : whether the model has a trainable batch norm
     log_shift : shift of the logits caused by resampling; None without resampling
+    average : moving average of the weights, or None
     """
 
     run: Run
@@ -246,6 +248,7 @@ class Job:
     weighing: Weighing
     normed: bool
     log_shift: Tensor | None
+    average: WeightAverage | None
 
 
 def set_up_job(
@@ -289,7 +292,22 @@ def set_up_job(
         weighing=weighing,
         normed=normed,
         log_shift=log_shift,
+        average=_start_average(model, options),
     )
+
+
+def _start_average(model: nn.Module, options: TrainingOptions) -> WeightAverage | None:
+    """Return the average of the weights; "auto" has none if the last epoch is asked for."""
+    if options.average is None or (options.average == "auto" and options.choose_by == "last"):
+        return None
+    return WeightAverage(model, AUTO_DECAY if options.average == "auto" else options.average)
+
+
+def train_mode(job: Job) -> None:
+    """Put the model into train mode, except for its frozen parts."""
+    job.run.model.train()
+    for part in job.frozen:
+        part.eval()
 
 
 def _steps(rows: int, size: int, world: int) -> int:
@@ -309,8 +327,12 @@ def record_epoch(job: Job, record: EpochRecord) -> None:
     """Record the epoch, and copy its weights if they are the best."""
     job.run.records.append(record)
     if job.stopping.note(record):
-        state = job.module.state_dict()
-        job.stopping.best_weights = {name: _copy_value(value) for name, value in state.items()}
+        job.stopping.best_weights = copy_weights(job.module)
+
+
+def copy_weights(model: nn.Module) -> dict[str, Any]:
+    """Copy the state of a model to the CPU."""
+    return {name: _copy_value(value) for name, value in model.state_dict().items()}
 
 
 def save_checkpoint(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> None:
@@ -331,6 +353,8 @@ def save_checkpoint(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -
             "records": [record.to_dict() for record in run.records],
             "hooks": {name: dict(hook.state_dict()) for name, hook in _by_name(hooks).items()},
         }
+        if job.average is not None:
+            state["average"] = job.average.state()
         checkpoints.save(run.epoch, state, stopping.best_epoch, stopping.best_weights)
     run.fabric.barrier()
 
@@ -363,6 +387,8 @@ def resume_job(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> Non
     job.optimizer.load_state_dict(state["optimizer"])
     match_weight_layout(job.optimizer)
     run.fabric.strategy.precision.load_state_dict(state["precision"])
+    if job.average is not None:
+        job.average.load(state["average"])
     run.records = [EpochRecord.from_dict(record) for record in state["records"]]
     run.epoch, run.step = state["epoch"] + 1, state["step"]
     run.stop = bool(state.get("stop", False))
@@ -381,7 +407,7 @@ def _by_name(hooks: Sequence[Hook]) -> dict[str, Hook]:
     return named
 
 
-def build_result(job: Job) -> TrainingResult:
+def build_result(job: Job, average: AverageRecord | None) -> TrainingResult:
     """Return the finished run, with model and loss on the CPU."""
     run, stopping = job.run, job.stopping
     assert stopping.best_epoch is not None
@@ -394,4 +420,5 @@ def build_result(job: Job) -> TrainingResult:
         records=tuple(run.records),
         best_epoch=stopping.best_epoch,
         why=why,
+        average=average,
     )

@@ -14,13 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calibrant.errors import TrainingError
 from calibrant.files.lock import exclusive_folder
 from calibrant.fitting.epoch_record import EpochRecord
 from calibrant.fitting.steer_figures import steer_figures
 from calibrant.losses import as_loss
 from calibrant.losses.function import check_value
 from calibrant.losses.names import LossLike
+from calibrant.training.averaged import restore_best
 from calibrant.training.batches import BatchRows
 from calibrant.training.checkpoints import Checkpoints, fingerprint_run
 from calibrant.training.hooks import Hook
@@ -31,6 +31,7 @@ from calibrant.training.job import (
     resume_job,
     save_checkpoint,
     set_up_job,
+    train_mode,
 )
 from calibrant.training.memory import explain_out_of_memory
 from calibrant.training.optimisers import learning_rate_at, set_learning_rate
@@ -38,13 +39,16 @@ from calibrant.training.options import TrainingOptions
 from calibrant.training.progress import ProgressBar
 from calibrant.training.ranks import explain_lost_ranks
 from calibrant.training.records import TrainingResult
-from calibrant.training.scoring import gather_arrays, move_input, score, share_buffers
+from calibrant.training.scoring import gather_arrays, move_input
 from calibrant.training.seeds import isolated_randomness, row_order, seed_epoch
 from calibrant.training.speed import explain_failed_compilation, tuned_convolutions
 from calibrant.training.split_checks import check_shift, check_splits, class_counts
-
-_MAX_SCORED = 1024  # rows scored at a time, at most
-_SCORED_FACTOR = 4  # scored rows per trained row: scoring needs no gradients
+from calibrant.training.steer import (
+    diverged,
+    remove_loss_shift,
+    score_steer,
+    warn_if_nothing_learned,
+)
 
 
 def train(
@@ -124,9 +128,11 @@ def train(
             stack.callback(bar.close)
             hooks = (*hooks, bar)
         try:
-            return _run(job, hooks, checkpoints)
+            result = _run(job, hooks, checkpoints)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_interrupted(job, checkpoints)) from None
+    warn_if_nothing_learned(job, n_classes)
+    return result
 
 
 def _run(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> TrainingResult:
@@ -137,7 +143,7 @@ def _run(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> TrainingR
         hook.on_train_start(run)
     while run.epoch < job.options.epochs and not job.stopping.enough and not run.stop:
         started = time.perf_counter()
-        _train_mode(job)
+        train_mode(job)
         for hook in hooks:
             hook.on_epoch_start(run)
         mean_loss = _train_epoch(job, hooks)
@@ -147,16 +153,10 @@ def _run(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> TrainingR
             hook.on_epoch_end(run, record)
         save_checkpoint(job, hooks, checkpoints)
         run.epoch += 1
-    job.module.load_state_dict(job.stopping.best_weights)
+    average = restore_best(job)
     for hook in hooks:
         hook.on_train_end(run)
-    return build_result(job)
-
-
-def _train_mode(job: Job) -> None:
-    job.run.model.train()
-    for part in job.frozen:
-        part.eval()
+    return build_result(job, average)
 
 
 def _train_epoch(job: Job, hooks: Sequence[Hook]) -> float:
@@ -176,6 +176,8 @@ def _train_epoch(job: Job, hooks: Sequence[Hook]) -> float:
         logits, loss = _take_step(job, inputs, labels)
         losses.append(loss)
         run.step += 1
+        if job.average is not None:
+            job.average.update(run.step)
         for hook in watching:
             hook.on_batch_end(run, logits, labels)
         if every and run.step % every == 0:
@@ -238,7 +240,7 @@ def _steer_epoch(job: Job, hooks: Sequence[Hook], mean_loss: float, started: flo
     """Score the steer split, update a steered loss with it, and evaluate the epoch."""
     run = job.run
     logits, labels = _score_steer(job, hooks)
-    figures = steer_figures(*gather_arrays(_remove_loss_shift(run.loss, logits), labels))
+    figures = steer_figures(*gather_arrays(remove_loss_shift(run.loss, logits), labels))
     if not getattr(run.loss, "update_every", None):
         _steer_loss(job, logits, labels)
     return EpochRecord(
@@ -252,31 +254,13 @@ def _steer_epoch(job: Job, hooks: Sequence[Hook], mean_loss: float, started: flo
 
 
 def _score_steer(job: Job, hooks: Sequence[Hook]) -> tuple[Tensor, Tensor]:
-    """Return logits and labels of this process's steer rows, corrected for resampling."""
-    run = job.run
-    share_buffers(job.module, job.shard[1])
-    size = max(1, job.options.batch_size // job.options.accumulate)
-    size = max(size, min(_SCORED_FACTOR * size, _MAX_SCORED))
-    # The model itself, because its wrapper would wait for processes with more batches.
-    with run.fabric.autocast():
-        logits, labels = score(job.module, job.steer_rows, size, job.device, job.shard)
+    """Score this process's steer rows, and show the logits to the hooks."""
+    logits, labels = score_steer(job)
     if not bool(logits.isfinite().all()):
-        raise _diverged(job, "the logits of the steer split are not finite")
-    if job.log_shift is not None:
-        logits = logits - job.log_shift.to(logits)
+        raise diverged(job, "the logits of the steer split are not finite")
     for hook in hooks:
-        hook.on_steer(run, logits, labels)
+        hook.on_steer(job.run, logits, labels)
     return logits, labels
-
-
-def _remove_loss_shift(loss: nn.Module, logits: Tensor) -> Tensor:
-    """Subtract the shift of the logits caused by class weights or priors of the loss.
-
-    Epochs are evaluated at the class frequencies of the data.
-    """
-    get_shift = getattr(loss, "log_shift", None)
-    shift = get_shift() if callable(get_shift) else None
-    return logits if shift is None else logits - shift.to(logits)
 
 
 def _steer_loss(job: Job, logits: Tensor, labels: Tensor) -> None:
@@ -290,15 +274,8 @@ def _mean(job: Job, losses: list[Tensor]) -> float:
     """Return the mean loss of an epoch over all processes; raise `TrainingError` if not finite."""
     mean = job.run.fabric.all_reduce(torch.stack(losses).double().mean(), reduce_op="mean")
     if not math.isfinite(float(mean)):
-        raise _diverged(job, f"its loss is {float(mean)}")
+        raise diverged(job, f"its loss is {float(mean)}")
     return float(mean)
-
-
-def _diverged(job: Job, what: str) -> TrainingError:
-    return TrainingError(
-        f"training diverged in epoch {job.run.epoch}: {what}; try a smaller learning_rate or "
-        "clip=1.0; saved checkpoints are kept."
-    )
 
 
 def _gammas(loss: nn.Module) -> tuple[float, float] | None:

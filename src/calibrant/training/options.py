@@ -15,7 +15,11 @@ from calibrant.inputs import as_seed
 Optimizer = Literal["adam", "adamw", "sgd"]
 Schedule = Literal["constant", "cosine", "linear", "steps"]
 ChooseBy = Literal["refinement", "nll", "f1", "last"]
+Average = float | Literal["auto"] | None
 Precision = Literal["32-true", "64-true", "bf16-mixed", "16-mixed", "bf16-true", "16-true"]
+
+AUTO_DECAY = 0.996
+"""Decay per step of `average="auto"`."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,11 @@ class TrainingOptions:
     choose_by : metric of the steer split that chooses the best epoch: "refinement" (log loss after
         temperature scaling, which a calibrator cannot reduce later), "nll" or "f1" (macro); "last"
         uses the last epoch, as many papers do
+    average : decay per step of an exponential moving average of the weights, such as 0.996. At the
+        end it replaces the weights of the best epoch if it is better on the steer split by the
+        metric of `choose_by`; with "last" it replaces them in any case. "auto" is 0.996, replaces
+        them only if it is better by more than noise, and averages nothing with "last". None
+        averages nothing
     compile : whether to use `torch.compile`; the first steps then take a minute
     seed : seed of the row order and dropout, from 0 to 4294967295
     device : "auto", "cpu", "cuda", "cuda:1"
@@ -75,6 +84,7 @@ class TrainingOptions:
     patience: int | None = 10
     min_delta: float = 1e-4
     choose_by: ChooseBy = "refinement"
+    average: Average = None
     seed: int = 0
     device: str = "auto"
     devices: int = 1
@@ -109,10 +119,10 @@ class TrainingOptions:
             raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
         return int(value)
 
-    def _check_number(self, name: str, rule: str, low: float, high: float) -> float | None:
+    def _check_number(self, name: str, rule: str, low: float, high: float) -> Any:
         value = getattr(self, name)
-        if value is None and name in _OPTIONAL:
-            return None
+        if name in _OPTIONAL and (value is None or (value == "auto" and name == "average")):
+            return value
         fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
         if not fits or not low <= value < high:
             raise InputError(f"{name} must {rule}, got {value!r}.")
@@ -123,7 +133,7 @@ class TrainingOptions:
         return {**asdict(self), "milestones": list(self.milestones)}
 
 
-_OPTIONAL = ("patience", "clip")
+_OPTIONAL = ("patience", "clip", "average")
 _BOOLS = ("nesterov", "compile")
 _WHOLE = (
     ("epochs", 1), ("batch_size", 1), ("accumulate", 1), ("devices", 1), ("patience", 1),
@@ -140,6 +150,7 @@ _NUMBERS = {
     "min_delta": _ANY,
     "momentum": _SHARE,
     "warmup": _SHARE,
+    "average": _SHARE,
 }
 _CHOICES = {
     "optimizer": Optimizer,

@@ -22,7 +22,7 @@ from calibrant.training.array_rows import ArrayRows
 from calibrant.training.batches import BatchRows
 from calibrant.training.estimator import Estimator
 from calibrant.training.hooks import Hook
-from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule
+from calibrant.training.options import Average, ChooseBy, Optimizer, Precision, Schedule
 
 _BLOCK = 256
 """Batch size of scoring; the last batch is padded to it.
@@ -56,7 +56,7 @@ class TabularClassifier(TableInput, Estimator):
     loss : a name like "adafocal", "focal:gamma=3" or "0.5*ce + 0.5*soft_f1", a function of
         (logits, labels) or a Module, which is copied
     epochs, batch_size, accumulate, optimizer, learning_rate, weight_decay, momentum, nesterov,
-    schedule, milestones, warmup, clip, precision, compile : see `TrainingOptions`
+    schedule, milestones, warmup, clip, precision, compile, average : see `TrainingOptions`
     milestone_drop : `drop` of `TrainingOptions`
     patience : epochs without improvement after which to stop; None to run them all
     min_delta : minimum improvement of the metric of `choose_by` to count
@@ -83,11 +83,12 @@ class TabularClassifier(TableInput, Estimator):
     ----------
     classes_ : the classes in the order of the columns of `predict_proba`
     encoder_ : the fitted `TableEncoder`
-    model_ : the network with the weights of the best epoch, on the CPU
+    model_ : the network with the weights of the best epoch or their average, on the CPU
     options_ : the `TrainingOptions` that were used
     loss_ : the trained loss, with state such as AdaFocal's gammas
     records_ : one `EpochRecord` for each epoch
     best_epoch_, why_ : the best epoch, and the reason for the end of the run
+    average_ : the `AverageRecord` of the averaged weights; None if none were averaged
     steer_places_ : positions of the rows that were split off for steering
     log_shift_ : (K,) shift that `predict_logits` subtracts from the logits of `model_`, or None
     n_features_in_, feature_names_in_ : the columns of the table, where it names them
@@ -135,6 +136,7 @@ class TabularClassifier(TableInput, Estimator):
         patience: int | None = 10,
         min_delta: float = 1e-4,
         choose_by: ChooseBy = "refinement",
+        average: Average = None,
         steer_share: float = 0.1,
         resample: Resampling | Literal["smote"] | None = None,
         correct_prior: bool = True,
@@ -165,6 +167,7 @@ class TabularClassifier(TableInput, Estimator):
             patience=patience,
             min_delta=min_delta,
             choose_by=choose_by,
+            average=average,
             steer_share=steer_share,
             resample=resample,
             correct_prior=correct_prior,

@@ -21,7 +21,7 @@ from calibrant.models.pretrained_folder import is_source
 from calibrant.models.transformer import options_of
 from calibrant.training.estimator import Auto, Estimator
 from calibrant.training.hooks import Hook
-from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule
+from calibrant.training.options import Average, ChooseBy, Optimizer, Precision, Schedule
 from calibrant.training.text_rows import TextRows
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class TextClassifier(Estimator):
     loss : a name like "adafocal", "focal:gamma=3" or "0.5*ce + 0.5*soft_f1", a function of
         (logits, labels) or a Module, which is copied
     epochs, batch_size, accumulate, optimizer, learning_rate, weight_decay, momentum, nesterov,
-    schedule, milestones, warmup, clip, precision, compile : see `TrainingOptions`
+    schedule, milestones, warmup, clip, precision, compile, average : see `TrainingOptions`
     milestone_drop : `drop` of `TrainingOptions`
     patience : epochs without improvement after which to stop; None to run them all
     min_delta : minimum improvement of the metric of `choose_by` to count
@@ -121,11 +121,12 @@ class TextClassifier(Estimator):
     ----------
     classes_ : the classes in the order of the columns of `predict_proba`
     encoder_ : the fitted `TextEncoder`, or the `SubwordEncoder` of a transformer
-    model_ : the network with the weights of the best epoch, on the CPU
+    model_ : the network with the weights of the best epoch or their average, on the CPU
     options_ : the `TrainingOptions` that were used
     loss_ : the trained loss, with state such as AdaFocal's gammas
     records_ : one `EpochRecord` for each epoch
     best_epoch_, why_ : the best epoch, and the reason for the end of the run
+    average_ : the `AverageRecord` of the averaged weights; None if none were averaged
     steer_places_ : positions of the rows that were split off for steering
     log_shift_ : (K,) shift that `predict_logits` subtracts from the logits of `model_`, or None
 
@@ -167,6 +168,7 @@ class TextClassifier(Estimator):
         patience: int | Auto | None = "auto",
         min_delta: float = 1e-4,
         choose_by: ChooseBy = "refinement",
+        average: Average = None,
         steer_share: float = 0.1,
         resample: Resampling | None = None,
         correct_prior: bool = True,
@@ -197,6 +199,7 @@ class TextClassifier(Estimator):
             patience=patience,
             min_delta=min_delta,
             choose_by=choose_by,
+            average=average,
             steer_share=steer_share,
             resample=resample,
             correct_prior=correct_prior,

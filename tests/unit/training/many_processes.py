@@ -17,6 +17,8 @@ def run(out: Path, devices: int, folder: str | None = None) -> None:
     if folder is None:
         found["sum"] = trained(line(), devices, reduction="sum")
         found["normed"] = trained(net(), devices)  # batch norm and dropout
+        found["averaged"] = trained(line(), devices, average=0.9, choose_by="last")
+        found["averaged normed"] = trained(net(), devices, average=0.9, choose_by="last")
     running = torch.distributed.is_initialized()
     found["world"] = torch.distributed.get_world_size() if running else 1
     rank = torch.distributed.get_rank() if running else 0
@@ -28,11 +30,11 @@ def line() -> torch.nn.Module:
     return torch.nn.Linear(3, 3)
 
 
-def trained(model, devices, folder=None, reduction="mean"):
+def trained(model, devices, folder=None, reduction="mean", **changes):
     rate = 0.1 if reduction == "mean" else 0.1 / 32
     chosen = options(
         epochs=4, batch_size=32, optimizer="sgd", learning_rate=rate, devices=devices,
-        patience=None, precision="64-true",
+        patience=None, precision="64-true", **changes,
     )  # fmt: skip
     loss = AdaFocalLoss(n_bins=5, update_every=3, reduction=reduction)
     loss = loss if reduction == "mean" else 1.0 * loss  # a sum of losses passes its terms' on
@@ -43,6 +45,7 @@ def trained(model, devices, folder=None, reduction="mean"):
         "weights": {name: value.tolist() for name, value in done.model.state_dict().items()},
         "gammas": own.gammas.tolist(),
         "edges": own.edges.tolist(),
+        "average": done.average and done.average.to_dict(),
         "records": [[record.loss, record.nll, record.ece] for record in done.records],
     }
 

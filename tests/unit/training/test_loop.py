@@ -451,3 +451,40 @@ def test_the_schedule_counts_the_steps_that_are_taken(schedule):
 
     assert rates(65) == rates(64)  # the row left over went into the second batch
     assert rates(66) != rates(64)
+
+
+def noise(n, seed, k=3):
+    draw = torch.Generator().manual_seed(seed)
+    return ArrayRows(
+        torch.randn(n, k, generator=draw), torch.randint(0, k, (n,), generator=draw)
+    )
+
+
+def test_a_network_that_learned_nothing_is_warned_of():
+    with pytest.warns(UserWarning, match=r"learned nothing.*1\.\d+.*frequencies alone 1\.\d+"):
+        train(net(), noise(60, 0), noise(200, 1), options=options(epochs=3, learning_rate=0.3))
+
+
+def test_a_network_that_learned_something_is_not_warned_of(recwarn):
+    train(net(), blobs(200), blobs(100, seed=1), options=options())
+    rare = blobs(300, k=2)
+    keep = (rare.labels == 0) | (torch.arange(300) % 10 == 0)
+    rows = ArrayRows(rare.features[keep], rare.labels[keep])
+    # The frequencies are those before resampling: few rows of class 1.
+    shift = torch.tensor([-2.0, 0.3])
+    train(net(2), blobs(200, k=2), rows, log_shift=shift, options=options())
+    assert not [each for each in recwarn if "nothing" in str(each.message)]
+
+
+def test_logits_that_are_absurd_but_finite_have_finite_figures():
+    class Absurd(nn.Linear):
+        def forward(self, x):
+            return 1e30 * super().forward(x)
+
+    torch.manual_seed(0)
+    chosen = options(epochs=1, learning_rate=1e-3)
+    with pytest.warns(UserWarning, match="learned nothing"):
+        trained = train(Absurd(3, 3), noise(99, 0), noise(99, 1), options=chosen)
+    record = trained.records[0]
+    assert math.isfinite(record.nll)
+    assert record.nll > record.refinement > math.log(3)

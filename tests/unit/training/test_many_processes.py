@@ -45,17 +45,28 @@ def test_two_processes_of_torchrun_end_with_the_same_weights_buffers_and_gammas(
     assert first["world"] == 2
 
 
-@pytest.mark.parametrize("kind", ["linear", "sum"])
+@pytest.mark.parametrize("kind", ["linear", "sum", "averaged"])
 def test_two_processes_train_as_one_does_on_the_same_batches(two, alone, kind):
     ours, theirs = two[0][kind], alone[kind]
     # Sums of gradients are taken in another order, so numbers agree to rounding only.
     np.testing.assert_allclose(ours["weights"]["weight"], theirs["weights"]["weight"], rtol=1e-9)
     np.testing.assert_allclose(ours["gammas"], theirs["gammas"], rtol=1e-9)
     np.testing.assert_allclose(ours["edges"], theirs["edges"], rtol=1e-9)
-    columns = slice(None) if kind == "linear" else slice(1, None)  # a sum is of fewer rows
+    columns = slice(1, None) if kind == "sum" else slice(None)  # a sum is of fewer rows
     np.testing.assert_allclose(
         np.array(ours["records"])[:, columns], np.array(theirs["records"])[:, columns], rtol=1e-6
     )
+    if kind == "averaged":
+        assert ours["average"]["averaged"] == pytest.approx(theirs["average"]["averaged"], rel=1e-6)
+
+
+def test_batch_norm_statistics_of_an_average_are_those_of_all_processes(two, alone):
+    assert two[0]["averaged normed"] == two[1]["averaged normed"]
+    for found in (two[0], alone):
+        weights = {k: np.array(v) for k, v in found["averaged normed"]["weights"].items()}
+        mean = blobs(320).features.double().numpy().mean(axis=0)
+        expected = weights["0.weight"] @ mean + weights["0.bias"]  # of the first layer
+        np.testing.assert_allclose(weights["1.running_mean"], expected, rtol=1e-6)
 
 
 def test_two_devices_start_the_script_a_second_time_and_a_run_moves_between_numbers(tmp_path):

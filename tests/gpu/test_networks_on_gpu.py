@@ -5,7 +5,16 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from tests.unit.models import image_network_checks as checks
 
-from calibrant.models import MLP, DenseNet121, Ensemble, MCDropout, ResNet50, ResNet110, WideResNet
+from calibrant.models import (
+    MLP,
+    DenseNet121,
+    Ensemble,
+    MCDropout,
+    ResNet50,
+    ResNet110,
+    SmallCNN,
+    WideResNet,
+)
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
 
@@ -16,6 +25,7 @@ SMALL = {
     "resnet110": lambda: ResNet110(3, 3, width=8),
     "wrn_26_10": lambda: WideResNet(3, 3, widen=1, blocks=2),
     "densenet121": lambda: DenseNet121(3, 3, growth=8),
+    "small_cnn": lambda: SmallCNN(3, 3, width=8),
 }
 
 
@@ -93,7 +103,7 @@ def test_a_captured_graph_gives_the_same_logits(name):
         torch.testing.assert_close(logits, model(rows), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["resnet50", "wrn_26_10", "densenet121"])
+@pytest.mark.parametrize("name", ["resnet50", "wrn_26_10", "densenet121", "small_cnn"])
 def test_it_is_one_graph(name):
     checks.check_it_is_one_graph(made(name), 64)
 

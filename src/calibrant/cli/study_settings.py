@@ -145,7 +145,7 @@ Model = Annotated[
     str | None,
     _option("--model", "NAME,NAME", "Models to race. Tables: boosting, linear, mlp; text: ngrams, "
          "bilstm, text_cnn, or a transformer's folder or hub id; images: linear, resnet50, "
-         "resnet110, wrn_26_10, densenet121.", _TRAINING,
+         "resnet110, wrn_26_10, densenet121, small_cnn.", _TRAINING,
          show_default="auto: boosting, linear and mlp; ngrams; or a small network and linear"),
 ]  # fmt: skip
 

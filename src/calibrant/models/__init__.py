@@ -7,6 +7,7 @@ from calibrant.models.mc_dropout import MCDropout
 from calibrant.models.mlp import MLP
 from calibrant.models.registry import build, models, register
 from calibrant.models.resnet import ResNet50, ResNet110
+from calibrant.models.small_cnn import SmallCNN
 from calibrant.models.text_cnn import TextCNN
 from calibrant.models.transformer import Transformer
 from calibrant.models.wide_resnet import WideResNet
@@ -19,6 +20,7 @@ __all__ = [
     "MCDropout",
     "ResNet50",
     "ResNet110",
+    "SmallCNN",
     "TextCNN",
     "Transformer",
     "WideResNet",

@@ -98,16 +98,12 @@ class SmallCNN(nn.Module):
 
 
 def _layer(before: int, after: int) -> nn.Sequential:
-    return nn.Sequential(convolution(before, after, 3), nn.BatchNorm2d(after), nn.ReLU(inplace=True))
+    return nn.Sequential(
+        convolution(before, after, 3), nn.BatchNorm2d(after), nn.ReLU(inplace=True)
+    )
 
 
 def _square(height: int, width: int, side: int) -> int:
-    """Return the side of the squares that an image is averaged over.
-
-    Examples
-    --------
-    >>> [_square(*size, side=40) for size in ((28, 28), (64, 64), (224, 224), (9, 900))]
-    [1, 2, 6, 1]
-    """
+    """Return the side of the squares that an image is averaged over."""
     needed = math.ceil(math.sqrt(height * width) / side)
     return max(1, min(needed, min(height, width) // _LEAST))

@@ -12,6 +12,8 @@ from calibrant.calibrators import Calibrator, TemperatureScaling
 from calibrant.convert import log_probs_from_logits, probs_from_logits
 from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
+from calibrant.metrics.influence_figures import loss_interval
+from calibrant.metrics.summary import moments
 from calibrant.results import Evaluation
 from calibrant.study.candidates.candidate import StudyCandidate, short_name
 from calibrant.study.candidates.combined import CombinedCandidate
@@ -126,8 +128,24 @@ def evaluate_logits(
 ) -> Evaluation:
     """Evaluate logits on the in-scope rows of a split."""
     codes, weights = rows[split].codes_and_weights
-    probs = probs_from_logits(logits[rows[split].inside] / (temperature or 1.0))
-    return evaluate(codes, probs, weights=weights).with_classes(rows.classes)
+    log_probs = log_probs_from_logits(logits[rows[split].inside] / (temperature or 1.0))
+    evaluation = evaluate(codes, np.exp(log_probs), weights=weights)
+    if evaluation["nll"].value is None:
+        evaluation = _with_log_loss(evaluation, -log_probs[np.arange(len(codes)), codes], weights)
+    return evaluation.with_classes(rows.classes)
+
+
+def _with_log_loss(
+    evaluation: Evaluation, losses: FloatArray, weights: FloatArray | None
+) -> Evaluation:
+    """Return a copy with the log loss of these rows.
+
+    A probability may round to 0, which makes the log loss infinite, where its logarithm is finite.
+    """
+    found = moments(losses, weights)
+    interval = loss_interval(found, len(losses), evaluation.confidence)
+    nll = replace(evaluation["nll"], value=found.mean, interval=interval, why=None)
+    return replace(evaluation, figures={**evaluation.figures, "nll": nll})
 
 
 def fit_temperature(rows: StudyRows, logits: Mapping[str, FloatArray]) -> float:

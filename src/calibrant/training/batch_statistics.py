@@ -33,13 +33,6 @@ def estimate_statistics(model: nn.Module, batches: Iterable[tuple[Tensor, ...]])
 
     The model is called in the mode it is in, so that dropout acts as it did in training.
 
-    Examples
-    --------
-    >>> model = nn.BatchNorm1d(1)
-    >>> estimate_statistics(model, [(torch.tensor([[0.0], [2.0]]),), (torch.full((6, 1), 5.0),)])
-    >>> model.running_mean.item(), model.running_var.item()  # 2 (1 + 3 * 5) / 8, 2 * 2 / 8
-    (4.0, 0.5)
-
     References
     ----------
     Izmailov et al. (2018), Averaging weights leads to wider optima and better generalization,

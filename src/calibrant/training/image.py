@@ -28,13 +28,20 @@ if TYPE_CHECKING:
 
 Network = str | Callable[..., nn.Module]
 
-_RUN = {"epochs": 30, "batch_size": 128, "schedule": "linear", "warmup": 0.2, "patience": None}
+_RUN: Mapping[str, Any] = {
+    "epochs": 30, "batch_size": 128, "optimizer": "sgd", "schedule": "linear", "warmup": 0.2,
+    "patience": None,
+}  # fmt: skip
 _STEPS: Mapping[str, Mapping[str, Any]] = {
     "sgd": {"learning_rate": 0.1, "weight_decay": 1e-3},
     "adam": {"learning_rate": 1e-3, "weight_decay": 0.0},
     "adamw": {"learning_rate": 1e-3, "weight_decay": 0.01},
 }
 """Default learning rate and weight decay of each optimiser."""
+
+_SMALL_RUN = {**_RUN, "epochs": 20, "batch_size": 64, "optimizer": "adamw"}
+_SMALL_STEPS = {**_STEPS, "adamw": {"learning_rate": 5e-3, "weight_decay": 0.01}}
+"""Defaults of "small_cnn"."""
 
 
 class ImageClassifier(Estimator):
@@ -45,24 +52,34 @@ class ImageClassifier(Estimator):
     Train images are randomly shifted by a few pixels and mirrored in every epoch; steer images and
     scored images are not. `calibrant.data.read_images` reads files.
 
+    An option that is "auto" has the usual value for the network:
+
+    | option | "small_cnn" | other networks |
+    |---|---|---|
+    | epochs | 20 | 30 |
+    | batch_size | 64 | 128 |
+    | optimizer | "adamw" | "sgd", with Nesterov momentum |
+    | learning_rate | 0.005 | 0.1; 0.001 with "adam" or "adamw" |
+    | weight_decay | 0.01 | 0.001; 0 with "adam", 0.01 with "adamw" |
+    | schedule, warmup | "linear", 0.2 | "linear", 0.2 |
+    | patience | None | None |
+
     Its probabilities are not calibrated: the steer rows are used up, so pass the fitted
     classifier and other rows to `CalibratedModel`.
 
     Parameters
     ----------
-    model : "resnet50", "resnet110", "wrn_26_10", "densenet121", any other registered model that
-        reads images, or a function of (n_channels, n_classes) that returns one: it is called with
-        (b, C, H, W) numbers
+    model : "resnet50", "resnet110", "wrn_26_10", "densenet121", "small_cnn" (learns in minutes on a
+        CPU), any other registered model that reads images, or a function of (n_channels, n_classes)
+        that returns one: it is called with (b, C, H, W) numbers
     model_options : arguments of the named network, such as {"width": 16}
     crop : maximum shift of a train image in pixels, filled with black; 0 for none
     flip : whether to mirror half of the train images horizontally; not for signs and letters
     loss : a name like "adafocal", "focal:gamma=3" or "0.5*ce + 0.5*soft_f1", a function of
         (logits, labels) or a Module, which is copied
     epochs, batch_size, accumulate, optimizer, learning_rate, weight_decay, momentum, nesterov,
-    schedule, milestones, warmup, clip, precision, compile, average : see `TrainingOptions`; "auto"
-        is the usual value for images: 30 epochs of batches of 128, SGD with Nesterov momentum, a
-        rate of 0.1 (0.001 for Adam) with warm-up over a fifth of the run and linear decay to 0,
-        and weight decay 0.001 (none for "adam", 0.01 for "adamw")
+    schedule, milestones, warmup, clip, precision, compile, average : see `TrainingOptions`, and
+        the table for "auto"
     milestone_drop : `drop` of `TrainingOptions`
     patience : epochs without improvement after which to stop; "auto" or None to run them all
     min_delta : minimum improvement of the metric of `choose_by` to count
@@ -189,10 +206,12 @@ class ImageClassifier(Estimator):
         self.flip = flip
 
     def _default_options(self) -> Mapping[str, Any]:
-        optimizer = "sgd" if self.optimizer == "auto" else self.optimizer
+        small = isinstance(self.model, str) and self.model == "small_cnn"
+        run, steps = (_SMALL_RUN, _SMALL_STEPS) if small else (_RUN, _STEPS)
+        optimizer = run["optimizer"] if self.optimizer == "auto" else self.optimizer
         nesterov = optimizer == "sgd" and self.momentum != 0
-        steps = _STEPS.get(optimizer, _STEPS["sgd"])
-        return {**_RUN, **steps, "optimizer": optimizer, "nesterov": nesterov}
+        of_optimizer = steps.get(optimizer, steps["sgd"])
+        return {**run, **of_optimizer, "optimizer": optimizer, "nesterov": nesterov}
 
     def _new_encoder(self) -> ImageEncoder:
         return ImageEncoder()

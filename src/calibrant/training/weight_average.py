@@ -24,13 +24,6 @@ def decay_between(before: int, now: int, decay: float) -> float:
     counts 1/32, whatever the length of the run. It is the smaller one up to about step
     $5 / (1 - d)$; from then on the average reaches back a fixed number of steps, $1 / (1 - d)$.
 
-    Examples
-    --------
-    >>> decay_between(0, 1, 0.996), decay_between(1, 2, 0.996)
-    (0.0, 0.03125)
-    >>> decay_between(10_000, 10_008, 0.996) == 0.996**8
-    True
-
     References
     ----------
     Polyak and Juditsky (1992), Acceleration of stochastic approximation by averaging; Karras et al.
@@ -50,16 +43,6 @@ class WeightAverage:
     ----------
     model : the model that is trained
     decay : share of the average that is kept per step, in [0, 1); see `decay_between`
-
-    Examples
-    --------
-    >>> model = nn.Linear(1, 1, bias=False)
-    >>> average = WeightAverage(model, decay=0.5)
-    >>> for step, value in enumerate((1.0, 2.0, 4.0), start=1):
-    ...     _ = nn.init.constant_(model.weight, value)
-    ...     average.update(step)
-    >>> average.weights["weight"].item()  # 31/32 of 2 and 1/32 of 1, then (2/3)^5 of that
-    3.7325...
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:

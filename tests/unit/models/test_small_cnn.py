@@ -9,6 +9,7 @@ from tests.unit.models import image_network_checks as checks
 
 from calibrant.errors import InputError
 from calibrant.models import SmallCNN
+from calibrant.models.small_cnn import _square
 
 
 def small(**options):
@@ -55,6 +56,11 @@ def test_large_images_are_averaged_over_squares_first():
     wide = F.pad(images, (0, 372))  # 28 x 400: more squares would leave fewer than 8 rows
     fewer = wide[..., :27, :399].reshape(2, 3, 9, 3, 133, 3).mean(dim=(3, 5))
     torch.testing.assert_close(model(wide), written_out(model, fewer), rtol=1e-9, atol=1e-9)
+
+
+def test_squares_are_as_small_as_the_pixels_allow():
+    sizes = {(28, 28): 1, (40, 40): 1, (41, 40): 2, (64, 64): 2, (224, 224): 6, (9, 900): 1}
+    assert {size: _square(*size, side=40) for size in sizes} == sizes
 
 
 def test_an_enlarged_image_has_the_logits_of_the_original():

@@ -80,6 +80,25 @@ def test_what_is_usual_for_images_stands_behind_auto():
         ImageClassifier(optimizer="lion")._options()
 
 
+def test_the_small_network_has_its_own_usual_values():
+    options = ImageClassifier(model="small_cnn")._options()
+    assert (options.epochs, options.batch_size, options.patience) == (20, 64, None)
+    assert (options.optimizer, options.learning_rate, options.weight_decay) == ("adamw", 5e-3, 0.01)
+    assert (options.schedule, options.warmup, options.nesterov) == ("linear", 0.2, False)
+    sgd = ImageClassifier(model="small_cnn", optimizer="sgd", epochs=3)._options()
+    assert (sgd.learning_rate, sgd.weight_decay, sgd.nesterov, sgd.epochs) == (0.1, 1e-3, True, 3)
+
+
+def test_the_small_network_learns_from_few_images():
+    images, sides = drawn(n=200)
+    fitted = ImageClassifier(model="small_cnn", epochs=8, flip=False, device="cpu").fit(
+        images, sides
+    )
+    assert fitted.score(*drawn(n=100, seed=1)) > 0.95
+    large = ImageClassifier(model="small_cnn", epochs=2, flip=False, device="cpu")
+    assert large.fit(*drawn(n=64, size=100)).model_.config["side"] == 40
+
+
 def test_the_options_that_were_used_are_kept():
     fitted = ImageClassifier(**SMALL).fit(*drawn())
     assert (fitted.options_.epochs, fitted.options_.optimizer) == (8, "sgd")

@@ -455,9 +455,7 @@ def test_the_schedule_counts_the_steps_that_are_taken(schedule):
 
 def noise(n, seed, k=3):
     draw = torch.Generator().manual_seed(seed)
-    return ArrayRows(
-        torch.randn(n, k, generator=draw), torch.randint(0, k, (n,), generator=draw)
-    )
+    return ArrayRows(torch.randn(n, k, generator=draw), torch.randint(0, k, (n,), generator=draw))
 
 
 def test_a_network_that_learned_nothing_is_warned_of():

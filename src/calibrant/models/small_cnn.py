@@ -90,7 +90,7 @@ class SmallCNN(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Return the logits of (b, n_channels, height, width) normalised images."""
         check_images(images, self.n_channels, least=_LEAST, lone=_LONE * self.training)
-        square = _square(*images.shape[2:], self.side)
+        square = _square(images.shape[2], images.shape[3], self.side)
         x = self.layers(images if square == 1 else F.avg_pool2d(images, square))
         x = x + self.block(x)
         logits: Tensor = self.fc(self.dropout(x.amax(dim=(2, 3))))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.calibrators import Calibrator, TemperatureScaling
-from calibrant.convert import log_probs_from_logits, probs_from_logits
+from calibrant.convert import log_probs_from_logits
 from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
 from calibrant.metrics.influence_figures import loss_interval
@@ -142,9 +142,9 @@ def _with_log_loss(
 
     A probability may round to 0, which makes the log loss infinite, where its logarithm is finite.
     """
-    found = moments(losses, weights)
-    interval = loss_interval(found, len(losses), evaluation.confidence)
-    nll = replace(evaluation["nll"], value=found.mean, interval=interval, why=None)
+    summary = moments(losses, weights)
+    interval = loss_interval(summary, len(losses), evaluation.confidence)
+    nll = replace(evaluation["nll"], value=summary.mean, interval=interval, why=None)
     return replace(evaluation, figures={**evaluation.figures, "nll": nll})
 
 

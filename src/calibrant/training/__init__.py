@@ -13,7 +13,7 @@ from calibrant.training.linear_solver import LinearLayer, fit_linear
 from calibrant.training.loop import train
 from calibrant.training.ngrams import NgramClassifier
 from calibrant.training.options import TrainingOptions
-from calibrant.training.records import TrainingResult
+from calibrant.training.records import AverageRecord, TrainingResult
 from calibrant.training.scoring import predict_logits
 from calibrant.training.tabular import TabularClassifier
 from calibrant.training.text import TextClassifier
@@ -21,6 +21,7 @@ from calibrant.training.text_rows import TextRows
 
 __all__ = [
     "ArrayRows",
+    "AverageRecord",
     "Batch",
     "BatchRows",
     "BinTrace",

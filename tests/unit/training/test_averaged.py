@@ -1,4 +1,4 @@
-"""Runs that average their weights: what is averaged, what is kept, and that nothing else changes."""
+"""Runs that average their weights: what is averaged, what is kept, what stays the same."""
 
 import copy
 from dataclasses import replace

@@ -91,9 +91,8 @@ def test_the_small_network_has_its_own_usual_values():
 
 def test_the_small_network_learns_from_few_images():
     images, sides = drawn(n=200)
-    fitted = ImageClassifier(model="small_cnn", epochs=8, flip=False, device="cpu").fit(
-        images, sides
-    )
+    model = ImageClassifier(model="small_cnn", epochs=8, flip=False, device="cpu")
+    fitted = model.fit(images, sides)
     assert fitted.score(*drawn(n=100, seed=1)) > 0.95
     large = ImageClassifier(model="small_cnn", epochs=2, flip=False, device="cpu")
     assert large.fit(*drawn(n=64, size=100)).model_.config["side"] == 40

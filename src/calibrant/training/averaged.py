@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from calibrant.fitting.steer_figures import PairedFigures, SteerFigure, compare_steer
-from calibrant.training.batch_statistics import estimate_statistics, trained_norms
 from calibrant.training.job import Job, copy_weights, train_mode
 from calibrant.training.records import AverageRecord
 from calibrant.training.scoring import gather_arrays, move_input
 from calibrant.training.seeds import row_order, seed_epoch
 from calibrant.training.steer import remove_loss_shift, score_steer
+from calibrant.training.weight_average import estimate_statistics, trained_norms
 
 _ROWS = 10_000  # train rows that batch norm statistics are taken from
 _CLEARLY = 1.645  # standard errors

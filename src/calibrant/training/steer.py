@@ -13,6 +13,7 @@ from calibrant.training.split_checks import class_counts
 
 _MAX_SCORED = 1024  # rows scored at a time, at most
 _SCORED_FACTOR = 4  # scored rows per trained row: scoring needs no gradients
+_MANY = 30  # steer rows: with fewer, luck explains any gain
 _LUCK = 6.0  # exceeded with probability 0.014 by chi-squared with one degree of freedom
 
 
@@ -57,11 +58,12 @@ def warn_if_nothing_learned(job: Job, n_classes: int) -> None:
     """
     refinement = min(record.refinement for record in job.run.records)
     baseline = _loss_of_frequencies(job, n_classes)
-    chance = _LUCK / (2 * len(job.steer_rows))
+    n = len(job.steer_rows)
+    chance = _LUCK / (2 * n) if n >= _MANY else 0.0
     if refinement < baseline - chance or not job.run.fabric.is_global_zero:
         return
     warnings.warn(
-        f"the network has learned nothing that {len(job.steer_rows)} steer rows show: their log "
+        f"the network has learned nothing that {n} steer rows show: their log "
         f"loss after temperature scaling is {refinement:.4g}, and that of the class frequencies "
         f"alone {baseline:.4g}; try another learning_rate, more epochs or a smaller network.",
         stacklevel=3,

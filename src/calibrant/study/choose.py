@@ -41,7 +41,7 @@ def choose_among(losses: Sequence[FloatArray | None], order: Sequence[int]) -> P
     """Return the first candidate of the order within one paired standard error of the best.
 
     The difference of two candidates is measured row by row, so that rows that are hard for both
-    do not blur it. With a fixed order, the choice among candidates that the rows cannot tell apart
+    do not blur it. With a fixed order, the choice among candidates that the rows cannot distinguish
     is not a draw: on 500 choice rows the smallest mean is often smallest by chance.
 
     Parameters

@@ -62,7 +62,7 @@ def explain_choice(results: Sequence[CandidateResult], comparison: PairedChoice,
         )
     return (
         f"{rows} {chosen.name} (log loss after temperature scaling {chosen.refinement:.4f}) cannot "
-        f"be told apart from the smallest, {best.name} ({best.refinement:.4f}; they differ by "
+        f"be distinguished from the smallest, {best.name} ({best.refinement:.4f}; they differ by "
         f"{chosen.behind:.4f} \N{PLUS-MINUS SIGN} {chosen.behind_error:.4f}), and comes first: "
         "cross-entropy before other losses, single models before averages."
     )

@@ -22,7 +22,7 @@ from calibrant.results import Evaluation
 from calibrant.study.candidates.candidate import StudyCandidate, short_name
 from calibrant.study.candidates.devices import refuse_torchrun
 from calibrant.study.candidates.processes import refuse_reimported_script
-from calibrant.study.candidates.race import train_study
+from calibrant.study.candidates.race import TrainedStudy, train_study
 from calibrant.study.candidates.train_all import Outcome
 from calibrant.study.candidates.trained import TrainedCandidate
 from calibrant.study.choose import compare_candidates
@@ -152,18 +152,9 @@ def run_study_in(
     make_candidates_folder(folder)
 
     trained = train_study(rows, config, folder / CANDIDATE_FOLDERS, notify)
-    outcomes = trained.outcomes
-    _check_any_trained(outcomes)
+    _check_any_trained(trained.outcomes)
     notify("evaluating the candidates")
-    comparison = compare_candidates(rows, trained.candidates, outcomes, trained.models)
-    results = evaluate_candidates(rows, trained, comparison)
-    chosen = comparison.chosen
-    why = explain_choice(results, comparison, len(rows[rows.compared_on]))
-    gain = measure_gain(rows, trained, results, chosen)
-    best = outcomes[chosen]
-    assert isinstance(best, TrainedCandidate)  # failed candidates are never chosen
-    if rows.kind == "table" and "boosting" not in config.models:
-        results.append(train_gradient_boosting(rows, config))
+    best, choice = _choose_candidate(rows, config, trained)
 
     notify("calibrating and certifying")
     logits = dict(best.logits)
@@ -172,11 +163,8 @@ def run_study_in(
     packed = skill.learned or config.pack_anyway
     rule = fit_rule(logits, _scope_score(config, best.candidate))
     confidence, largest = config.confidence, config.largest_weight
-    points: tuple[PointResult, ...] = ()
-    if packed:
-        points = certify(
-            rows, requests, logits, rule, confidence=confidence, largest_weight=largest
-        )
+    requests = requests if packed else ()
+    points = certify(rows, requests, logits, rule, confidence=confidence, largest_weight=largest)
     fitted = calibrator.chosen_ if isinstance(calibrator, AutoCalibrator) else calibrator
     result = StudyResult(
         title=config.title,
@@ -184,27 +172,42 @@ def run_study_in(
         classes=rows.classes,
         focus=_focus(points, rows),
         splits=rows.sizes(),
-        candidates=tuple(results),
-        chosen=chosen,
-        why=why,
         method=fitted.method,
         choice=calibrator.comparison_ if isinstance(calibrator, AutoCalibrator) else None,
         calibrated=_evaluate_calibrated(rows, calibrator, logits["test"]),
         points=points,
         out_of_scope=describe_rule(rule, rows, logits),
         actions={str(name): action for name, action in config.actions.items()},
-        notes=_collect_notes(config, rows, points, outcomes),
+        notes=_collect_notes(config, rows, points, trained.outcomes),
         config=config.to_dict(),
         skill=skill,
-        gain=gain,
         packed=packed,
-        winner=short_name(trained.models[0]),
+        **choice,
     )
     result = strip_paths(result, config, folder)
-    parts = _FittedParts(rows, outcomes, calibrator, rule)
+    parts = _FittedParts(rows, trained.outcomes, calibrator, rule)
     return _write_outputs(
         folder, result, parts, config, fresh=fresh, started=started, notify=notify
     )
+
+
+def _choose_candidate(
+    rows: StudyRows, config: StudyConfig, trained: TrainedStudy
+) -> tuple[TrainedCandidate, dict[str, Any]]:
+    """Return the chosen candidate, and the fields of the result about the choice."""
+    comparison = compare_candidates(rows, trained.candidates, trained.outcomes, trained.models)
+    results = evaluate_candidates(rows, trained, comparison)
+    best = trained.outcomes[comparison.chosen]
+    assert isinstance(best, TrainedCandidate)  # failed candidates are never chosen
+    choice = {
+        "chosen": comparison.chosen,
+        "why": explain_choice(results, comparison, len(rows[rows.compared_on])),
+        "gain": measure_gain(rows, trained, results, comparison.chosen),
+        "winner": short_name(trained.models[0]),
+    }
+    if rows.kind == "table" and "boosting" not in config.models:
+        results.append(train_gradient_boosting(rows, config))
+    return best, choice | {"candidates": tuple(results)}
 
 
 def _write_outputs(

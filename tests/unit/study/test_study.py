@@ -70,7 +70,7 @@ def test_of_candidates_within_a_standard_error_cross_entropy_is_chosen(study):
     assert ce.behind == pytest.approx(ce.refinement - best.refinement)
     assert ce.behind < ce.behind_error
     assert result.best is ce
-    assert_mentions(result.why, "choice rows", "ce", best.name, "cannot be told apart")
+    assert_mentions(result.why, "choice rows", "ce", best.name, "cannot be distinguished")
     name, difference, _ = result.gain.hindsight or ("ce", 0.0, 0.0)
     assert result.gain.usual is None
     assert difference == 0.0 or name == best.name

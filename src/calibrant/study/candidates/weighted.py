@@ -73,13 +73,13 @@ def build_weighted(
         return None
     choice = [member.logits["choice"] for member in members]
     mixture = fit_mixture(choice, codes)
-    kept = [i for i, weight in enumerate(mixture.weights) if weight > 0]
-    if len(kept) < 2:
+    used = [i for i, weight in enumerate(mixture.weights) if weight > 0]
+    if len(used) < 2:
         return None
     losses = cross_fit_losses(choice, codes, seed=seed)
-    members = [members[i] for i in kept]
+    members = [members[i] for i in used]
     mixture = Mixture(
-        tuple(mixture.weights[i] for i in kept), tuple(mixture.temperatures[i] for i in kept)
+        tuple(mixture.weights[i] for i in used), tuple(mixture.temperatures[i] for i in used)
     )
     logits = {
         name: mixture.logits([member.logits[name] for member in members])
@@ -124,9 +124,9 @@ def fit_mixture(members: Sequence[FloatArray], codes: IntArray) -> Mixture:
         ]
     )
     weights = _fit_weights(likelihoods)
-    kept = weights >= _LEAST_WEIGHT
+    large = weights >= _LEAST_WEIGHT
     final = np.zeros(len(weights))
-    final[kept] = _fit_weights(likelihoods[kept])
+    final[large] = _fit_weights(likelihoods[large])
     return Mixture(tuple(float(weight) for weight in final / final.sum()), temperatures)
 
 

@@ -19,7 +19,7 @@ AUTO = "auto"
 RACES: Mapping[Kind, tuple[str, ...]] = {
     "table": ("boosting", "linear", "mlp"),
     "text": ("ngrams",),
-    "image": ("resnet50", "linear"),
+    "image": ("small_cnn", "linear"),
 }
 """Families that "auto" races, by kind. Of two that the choice rows do not separate, the first wins:
 it is the one that usually wins on data of this kind."""
@@ -52,7 +52,7 @@ SET_BY_STUDY = {
     "batch_norm": "give it to the network (--model-option batch_norm=...)",
     "devices": "give devices (--devices)",
 }
-"""Parameters of estimators that are no training options of a study, and where to set them."""
+"""Parameters of estimators that a study sets itself, and where to set them."""
 
 
 def is_installed(model: str) -> bool:

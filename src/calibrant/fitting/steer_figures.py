@@ -102,8 +102,8 @@ def _row_influences(
     if figure == "f1":
         n, predicted = logits.shape[1], logits.argmax(axis=1)
         counts = np.bincount(labels * n + predicted, minlength=n * n).reshape(n, n)
-        by_name = {name: rest for name, *rest in macro_influences(counts.astype(np.float64))}
-        value, influence = by_name["f1_macro"]
+        rows = macro_influences(counts.astype(np.float64))
+        value, influence = next((v, each) for name, v, each in rows if name == "f1_macro")
         return float(value), np.asarray(influence[labels, predicted])
     temperature = _fit_temperature(logits, labels) if figure == "refinement" else 1.0
     losses = _row_losses(logits, labels, temperature)

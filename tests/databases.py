@@ -23,6 +23,9 @@ from calibrant.store import LoggedRequest, Prediction, Store, new_id
 from calibrant.store.schema import metadata
 
 KINDS = ("sqlite", "postgresql")
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+"""For tests of what is the same on both kinds: checks before any SQL, and SQL of both."""
+
 GUEST = "guest"
 """A role that may do all, but has to give its password, which is its name."""
 

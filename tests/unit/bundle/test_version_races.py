@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -66,10 +67,11 @@ def test_of_processes_that_change_the_same_version_one_does(bundle):
     for each in started:  # all at once
         each.stdin.write("go\n")
         each.stdin.flush()
-    said = [each.communicate(timeout=60)[0].strip() for each in started]
+    said = [each.communicate()[0].strip() for each in started]
     made = [each for each in said if not each.startswith("conflict: ")]
     assert made == [seal(bundle)]
-    assert all("repeat the change" in each for each in said if each not in made)
+    refused = [each for each in said if each not in made]  # a busy machine may not wait to the end
+    assert all("repeat the change" in each or "try again" in each for each in refused)
     found = load_bundle(bundle)
     assert [each["by"] for each in found.provenance["changes"]] == [str(said.index(made[0]))]
     assert sorted(os.listdir(place(bundle))) == [LOCK, base[:12]]
@@ -91,55 +93,77 @@ def test_a_change_waits_for_another_and_not_for_ever(bundle, monkeypatch):
     save(bundle)
 
 
-def test_a_change_goes_on_when_the_other_is_done(bundle):
+def test_a_change_goes_on_when_the_other_is_done(bundle, monkeypatch):
+    monkeypatch.setattr(
+        "calibrant.bundle.versions.versions.lock_versions",
+        lambda folder, **more: lock_versions(folder, **{**more, "patience": 600.0}),
+    )
     inside, done = threading.Event(), []
 
     def wait():
-        inside.wait(30)
+        inside.wait()
         done.append(save(bundle))
 
     other = threading.Thread(target=wait)
     other.start()
-    with lock_versions(
-        place(bundle)
-    ):  # takes the folder away at its end, for nothing is kept in it
+    with lock_versions(place(bundle)):  # removes the folder at its end, because it is empty
         inside.set()
         other.join(0.3)
         assert done == []
-    other.join(30)
+    other.join()
     assert done == [seal(bundle)]
+
+
+class Readers:
+    """Two threads that load a bundle again and again."""
+
+    def __init__(self, bundle):
+        self.bundle, self.seen, self.errors = bundle, set(), []
+        self._loads, self._over = [0, 0], threading.Event()
+        self._threads = [threading.Thread(target=self._load, args=(i,)) for i in range(2)]
+
+    def _load(self, i):
+        while not self._over.is_set():
+            try:
+                loaded = load_bundle(self.bundle)
+                assert len(loaded.calib) == 5
+                self.seen.add(loaded.manifest["sha256"])
+            except Exception as error:  # whatever it is, the test says it
+                self.errors.append(str(error))
+            self._loads[i] += 1
+
+    def wait_for_loads(self):
+        """Wait until each thread has loaded once more: on a busy machine they may be slow."""
+        earlier = list(self._loads)
+        while any(now == then for now, then in zip(self._loads, earlier, strict=True)):
+            time.sleep(0.001)
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *failure):
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
 
 
 @pytest.mark.parametrize("way", ["one step", "renames"])
 def test_whoever_loads_meanwhile_gets_a_whole_version(bundle, monkeypatch, way):
     if way == "renames":
         monkeypatch.setattr(exchange, "exchange_folders", lambda first, second: False)
-    made, seen, wrong, over = [seal(bundle)], set(), [], threading.Event()
-
-    def load():
-        while not over.is_set():
-            try:
-                found = load_bundle(bundle)
-                assert len(found.calib) == 5
-                seen.add(found.manifest["sha256"])
-            except Exception as error:  # whatever it is, the test says it
-                wrong.append(error)
-
-    readers = [threading.Thread(target=load) for _ in range(2)]
-    for each in readers:
-        each.start()
-    made += [save(bundle, 0.5 + 0.01 * i) for i in range(20)]
-    made += [Versions(bundle).restore(made[0], base=made[-1], begin=lambda made: None)]
-    over.set()
-    for each in readers:
-        each.join(60)
-    if way == "one step":
-        assert wrong == []
-    else:  # between two renames there is no folder for a moment, and that is all
-        gone = ("does not exist", "is not a bundle", "No such file")
-        assert [str(e) for e in wrong if not any(words in str(e) for words in gone)] == []
-    assert seen <= set(made)
-    assert len(seen) > 1
+    made = [seal(bundle)]
+    with Readers(bundle) as readers:
+        for i in range(20):
+            made.append(save(bundle, 0.5 + 0.01 * i))
+            readers.wait_for_loads()
+        made.append(Versions(bundle).restore(made[0], base=made[-1], begin=lambda made: None))
+    # Between two renames there is no folder for a moment, and that is all.
+    gone = ("does not exist", "is not a bundle", "No such file") if way == "renames" else ()
+    assert [e for e in readers.errors if not any(words in e for words in gone)] == []
+    assert readers.seen <= set(made)
+    assert len(readers.seen) > 1
 
 
 def test_a_folder_that_never_stands_still_is_told(bundle, monkeypatch):

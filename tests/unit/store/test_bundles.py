@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.databases import ON_SQLITE
 
 from calibrant.errors import StoreError
 from calibrant.store import BundleRecord, Store
@@ -53,6 +54,7 @@ def test_bundles_come_in_the_order_of_their_first_service(store):
     "changes",
     [{"name": "a\0b"}, {"manifest": {"x": float("nan")}}, {"classes": ["a\0b"]}, {"name": None}],
 )
+@ON_SQLITE
 def test_a_bundle_that_cannot_be_stored_is_refused(store, changes):
     with pytest.raises(StoreError):
         store.bundles.record(**a_bundle(**changes))

@@ -3,7 +3,6 @@
 import os
 import stat
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -200,10 +199,8 @@ def test_a_server_that_goes_away_is_unavailable_and_comes_back_by_itself(postgre
     put(postgresql, "before")
     with postgresql_away():
         for _ in range(2):
-            began = time.monotonic()
             with refuses(StoreUnavailable, "cannot be reached", "check", "server"):
-                put(postgresql, "meanwhile")
-            assert time.monotonic() - began < 60  # it does not wait for the server
+                put(postgresql, "meanwhile")  # it would hang if it waited for the server
     put(postgresql, "after")  # the first call, on a connection that the pool had kept
     assert names(postgresql) == ["after", "before"]
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import select
-from tests.databases import a_prediction, a_request, new_store
+from tests.databases import ON_SQLITE, a_prediction, a_request, new_store
 from tests.sentences import refuses
 from tests.unit.store.rows import hours, label, outcome, put, row
 
@@ -75,6 +75,7 @@ def test_a_unit_is_forgotten_whole_or_not_at_all(store, monkeypatch):
     assert [len(part) for part in store.outcomes.of(mine.id)] == [1, 1]
 
 
+@ON_SQLITE
 def test_a_unit_that_is_no_text_is_refused(store):
     for unit in ("", "\ud800"):
         with refuses(InputError, "unit", "non-empty"):
@@ -215,6 +216,7 @@ def test_what_was_pruned_is_gone_from_the_file(on_sqlite, small_chunks):
     assert [i for i in range(25) if f"secret-{i:03d}".encode() in left] == [24]
 
 
+@ON_SQLITE
 def test_a_moment_without_a_time_zone_is_refused(store):
     with refuses(StoreError, "time zone"):
         store.prune(datetime(2026, 1, 1))

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.databases import ON_SQLITE
 from tests.sentences import refuses
 from tests.unit.store.rows import hours, put, row
 
@@ -79,6 +80,7 @@ def test_several_that_add_at_once_all_get_a_place(store):
         {"kind": "k" * 201},
     ],
 )
+@ON_SQLITE
 def test_an_event_that_cannot_be_stored_is_refused(store, changes):
     with pytest.raises(StoreError):
         told(store, **changes)

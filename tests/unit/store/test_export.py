@@ -7,6 +7,7 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.databases import ON_SQLITE
 from tests.sentences import refuses
 from tests.unit.store.rows import hours, label, outcome, put, row
 
@@ -47,6 +48,7 @@ def test_a_prediction_comes_out_with_all_that_is_known_of_it(store, tmp_path):
     assert [file.name for file in tmp_path.glob("*.parquet")] == ["out.parquet"]
 
 
+@ON_SQLITE
 def test_inputs_that_are_no_text_are_json_and_those_that_were_not_kept_are_missing(store, tmp_path):
     inputs = [{"row": {"weight": 1.5, "fat": "größer"}}, {"text": "a", "page": 2}, None]
     put(store, *(row(input=given, at=hours(i)) for i, given in enumerate(inputs)))
@@ -92,6 +94,7 @@ def test_rows_are_taken_by_time_by_use_case_and_by_having_a_label(store, tmp_pat
     assert taken(use_case="returns", labelled=True) == [6, 8, 10, 12, 14]
 
 
+@ON_SQLITE
 def test_nothing_in_a_range_is_an_empty_file_that_can_be_read(store, tmp_path):
     put(store, row())
     file = tmp_path / "out.parquet"
@@ -102,6 +105,7 @@ def test_nothing_in_a_range_is_an_empty_file_that_can_be_read(store, tmp_path):
     assert {"id", "predicted", "label", "outcomes"} <= set(table.column_names)
 
 
+@ON_SQLITE
 def test_a_file_is_its_owners_as_the_store_is(store, tmp_path):
     file = tmp_path / "out.parquet"
     file.touch(0o644)
@@ -109,6 +113,7 @@ def test_a_file_is_its_owners_as_the_store_is(store, tmp_path):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+@ON_SQLITE
 def test_bundles_with_other_classes_share_a_file(store, tmp_path):
     put(store, row(at=hours(1)))
     other = row(at=hours(2), bundle="b2", probs=[0.1, 0.2, 0.7], logits=[0.0, 1.0, 2.0])
@@ -127,6 +132,7 @@ def test_bundles_with_other_classes_share_a_file(store, tmp_path):
     assert "prob_never used" not in pq.read_schema(file).names
 
 
+@ON_SQLITE
 def test_labelled_rows_are_a_score_file(store, tmp_path):
     rows = put(store, *(row(at=hours(i)) for i in range(6)))
     store.outcomes.add([], [label(rows[0], "good"), label(rows[3], "good")])
@@ -138,6 +144,7 @@ def test_labelled_rows_are_a_score_file(store, tmp_path):
     assert scores.probs.tolist() == [[0.75, 0.25]] * 4
 
 
+@ON_SQLITE
 def test_labels_that_are_no_class_of_their_bundle_are_left_out_and_counted(
     store, tmp_path, small_pages
 ):
@@ -194,6 +201,7 @@ def test_a_range_without_an_inside_is_refused(tmp_path):
             export.check_export(tmp_path / "out.parquet", since, until)
 
 
+@ON_SQLITE
 def test_a_full_disk_leaves_the_old_file_and_no_half_one(store, tmp_path, small_pages, monkeypatch):
     file = tmp_path / "out.parquet"
     put(store, *(row(at=hours(i), input={"text": str(i) * 50}) for i in range(20)))
@@ -228,6 +236,7 @@ def test_a_database_that_goes_away_leaves_no_half_file(store, tmp_path, small_pa
     assert sorted(tmp_path.iterdir()) == there
 
 
+@ON_SQLITE
 def test_a_page_has_fewer_rows_where_there_are_many_classes(store, tmp_path, monkeypatch):
     monkeypatch.setattr(export, "_PAGE_SCORES", 30)
     names = ["bad", *(f"class {i}" for i in range(1, 10))]

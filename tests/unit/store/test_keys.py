@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import event, select
+from tests.databases import ON_SQLITE
 from tests.sentences import refuses
 
 from calibrant.errors import InputError, StoreError
@@ -27,6 +28,7 @@ def test_a_key_is_shown_once_and_kept_as_a_hash(store):
     assert store.keys.all() == [key]
 
 
+@ON_SQLITE
 def test_names_repeat_and_ids_do_not(store):
     made = [store.keys.add("shop", "label")[0] for _ in range(5)]
     assert len({key.id for key in made}) == 5
@@ -42,6 +44,7 @@ def wrong(token):
     return [*near, "", "cal_", "\0", "\ud800", "ключ", "' OR 1=1 --", "x" * 100_000]
 
 
+@ON_SQLITE
 def test_a_wrong_a_strange_and_a_revoked_key_are_all_none(store):
     key, token = store.keys.add("shop", "predict")
     assert [store.keys.check(other) for other in wrong(token)] == [None] * len(wrong(token))
@@ -51,6 +54,7 @@ def test_a_wrong_a_strange_and_a_revoked_key_are_all_none(store):
     assert store.keys.all() == [revoked]
 
 
+@ON_SQLITE
 def test_all_keys_cost_the_same_work(store, monkeypatch):
     _, token = store.keys.add("shop", "predict")
     gone, gone_token = store.keys.add("old shop", "predict")
@@ -82,6 +86,7 @@ def test_all_keys_cost_the_same_work(store, monkeypatch):
         assert work(other) == usual
 
 
+@ON_SQLITE
 def test_a_key_can_be_had_by_its_id_also_when_it_is_revoked(store):
     key, token = store.keys.add("shop", "predict", rate=600)
     assert store.keys.get(key.id) == key
@@ -92,6 +97,7 @@ def test_a_key_can_be_had_by_its_id_also_when_it_is_revoked(store):
         assert store.keys.get(id) is None
 
 
+@ON_SQLITE
 def test_a_key_stays_revoked_since_the_first_time(store):
     key, token = store.keys.add("shop", "predict")
     first = store.keys.revoke(key.id)
@@ -100,6 +106,7 @@ def test_a_key_stays_revoked_since_the_first_time(store):
 
 
 @pytest.mark.parametrize("id", ["000000000000", "", "no such id", "\0", "\x1b[31m", "x" * 1000])
+@ON_SQLITE
 def test_a_key_that_is_not_there_cannot_be_revoked(store, id):
     with refuses(StoreError, "no key", "id") as refused:
         store.keys.revoke(id)
@@ -138,6 +145,7 @@ def test_a_key_that_cannot_be_made_is_refused_in_a_sentence(changes, mentions):
         module.check_key(**{"name": "shop", "role": "predict", "rate": None, **changes})
 
 
+@ON_SQLITE
 def test_nothing_is_written_of_a_key_that_is_refused(store):
     with pytest.raises(InputError):
         store.keys.add("shop", "predict", rate=-1)

@@ -4,6 +4,7 @@ from calibrant.fitting.epoch_record import EpochRecord
 from calibrant.training.array_rows import ArrayRows
 from calibrant.training.batches import Batch, BatchRows
 from calibrant.training.bin_trace import BinTrace
+from calibrant.training.frozen import FrozenTransformerClassifier
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.image import ImageClassifier
 from calibrant.training.image_rows import ImageRows
@@ -26,6 +27,7 @@ __all__ = [
     "BatchRows",
     "BinTrace",
     "EpochRecord",
+    "FrozenTransformerClassifier",
     "Hook",
     "ImageClassifier",
     "ImageRows",

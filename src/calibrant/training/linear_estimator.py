@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from calibrant.data.linear_scorer import LinearScorer
+from calibrant.data.row_scorer import RowScorer
 from calibrant.fitting.row_classifier import RowClassifier, warn_absent, warn_unknown_shift
 from calibrant.inputs import FloatArray
 from calibrant.losses import as_loss
@@ -78,7 +79,7 @@ class LinearEstimator(RowClassifier):
 
     def to_scorer(
         self, *, column: str | None = None, redact: bool = False, resize: bool = False
-    ) -> LinearScorer:
+    ) -> RowScorer:
         """Return the model for a bundle; it needs no torch.
 
         Parameters

@@ -13,6 +13,9 @@ from calibrant.errors import InputError
 _SPLIT = 20
 """Fewest parts into which the train rows can be split."""
 
+_ONE_BY_ONE = 64
+"""Categories up to which a split sets one apart; columns with more are split into two groups."""
+
 ChooseBy = Literal["refinement", "nll", "f1", "last"]
 
 
@@ -60,6 +63,7 @@ class BoostingOptions:
             "bagging_fraction": self.subsample,
             "bagging_freq": 1 if self.subsample < 1 else 0,
             "cat_smooth": self.cat_smooth,
+            "max_cat_to_onehot": _ONE_BY_ONE,
             "max_bin": self.max_bin,
             "seed": self.seed % 2**31,
             "feature_pre_filter": False,

@@ -97,7 +97,8 @@ class BoostingScorer(RowScorer):
         """Return what each column contributes to the logits of each row, by TreeSHAP.
 
         A contribution is the mean change of the logit when the column is made known, over all
-        orders of the columns. Columns that tell the same share their contribution.
+        orders of the columns. Columns that tell the same share their contribution. A row that gets
+        equal logits is explained as the trees would have scored it.
         """
         features = tree_features(self._table_encoder, inputs)
         values, base = self.trees.contributions(features)

@@ -79,8 +79,9 @@ def misread_line(scorer: RowScorer) -> str:
         )
     if set(scorer.networks) == {"boosting"}:
         return (
-            "Categories that did not occur in the train rows count as missing, or as rare ones. A "
-            "number beyond those of the train rows is scored like the farthest of them."
+            "A row with a category that did not occur in the train rows, or with a number far from "
+            "theirs, gets the same probability for every class. A number that is a little beyond "
+            "them is scored like the farthest of them."
         )
     return (
         "Categories that did not occur in the train rows are read as one category, or as none "

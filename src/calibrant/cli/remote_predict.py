@@ -11,6 +11,9 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import date, time
+from decimal import Decimal
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -127,11 +130,13 @@ class ServedRows:
                 f"{data} contains images or arrays, but the service reads {served.input}: name a "
                 ".csv, .tsv, .parquet or .jsonl file."
             )
-        numbers, texts = (served.columns.get(kind, ()) for kind in ("numbers", "texts"))
+        kinds = ("numbers", "texts", "formatted")
+        numbers, texts, formatted = (served.columns.get(kind, ()) for kind in kinds)
         named = text or next(iter(texts), "text")
         self._text = named if served.input == "text" else None
         self._numbers = () if self._text is not None else numbers
         self._texts = texts if self._text is None else (self._text,)
+        self._formatted = () if self._text is not None else formatted
         self._n_empty = 0
         self.probs = False
         self.files = row_files(data)
@@ -148,17 +153,28 @@ class ServedRows:
     def batches(self) -> Generator[RemoteRequest, None, None]:
         """Yield the rows in order, in constant memory."""
         seen = 0
-        for table in scan_rows(
-            self.files, numbers=self._numbers, texts=self._texts, batch_rows=BATCH
-        ):
+        scan = partial(scan_rows, numbers=self._numbers, texts=self._texts)
+        for table in scan(self.files, unchanged=self._formatted, batch_rows=BATCH):
             if self._text is not None:
                 self._n_empty += table[self._text].null_count
                 texts = table[self._text].fill_null("").to_pylist()
                 yield RemoteRequest(table, "texts", texts, seen)
             else:
-                rows = table.select([*self._numbers, *self._texts]).to_pylist()
+                names = [*self._numbers, *self._texts, *self._formatted]
+                rows = [_to_json(row) for row in table.select(names).to_pylist()]
                 yield RemoteRequest(table, "rows", rows, seen)
             seen += table.num_rows
+
+
+def _to_json(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with dates and times as text, and decimals as numbers."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, date | time):
+            return value.isoformat()
+        return float(value) if isinstance(value, Decimal) else value
+
+    return {name: convert(value) for name, value in row.items()}
 
 
 RemoteRows = ServedScores | ServedRows

@@ -91,6 +91,26 @@ Category = Annotated[
     ),
 ]
 
+
+Decimal = Annotated[
+    str | None,
+    _option("--decimal", ".|,", "Decimal mark, for columns whose values leave it open.", _DATA),
+]
+
+
+Missing = Annotated[
+    list[str] | None,
+    _repeatable("--missing", "WORD", "Word for a missing value; may be repeated.", _DATA,
+         show_default='usual ones like "", NA, n/a, null, -'),
+]  # fmt: skip
+
+
+Dates = Annotated[
+    str | None,
+    _option("--dates", "dmy|mdy", "Day or month first, for dates that leave it open.", _DATA),
+]
+
+
 Cut = Annotated[
     bool | None,
     _option("--cut/--no-cut", None, "Split a numeric label into low and high.", _DATA),

@@ -273,7 +273,10 @@ class BundleAnswer(BundleName):
     name: str = Field(description="Name of the folder.")
     classes: list[str]
     input: Literal["text", "table", "logits"]
-    columns: dict[str, list[str]] = Field(description="Required columns of a row: numbers, texts.")
+    columns: dict[str, list[str]] = Field(
+        description="Required columns of a row: numbers, texts, and, if there are any, formatted: "
+        "dates, and numbers that may be texts written as in training."
+    )
     points: list[list[str]] = Field(description="Promises of each operating point.")
     actions: dict[str, str]
     loaded_at: datetime

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from numbers import Number
 from typing import Any
 
+from calibrant.data.encoders.category_column import CategoryColumn
 from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.data.encoders.input_columns import InputColumns, format_names, require_columns
 from calibrant.data.encoders.ngram_encoder import NgramEncoder
-from calibrant.data.encoders.number_column import NumberColumn
 from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.data.encoders.table_columns import as_table
-from calibrant.data.encoders.table_encoder import TableEncoder
+from calibrant.data.encoders.table_encoder import TableEncoder, is_plain
 from calibrant.data.encoders.text_encoder import TextEncoder, as_text_column
 from calibrant.errors import InputError
 
@@ -46,9 +46,11 @@ def columns_of(encoder: Encoder, column: str | None) -> InputColumns:
         return InputColumns(texts=(str(column),))
     if isinstance(encoder, ImageEncoder):
         return InputColumns()
-    numbers = [each.name for each in encoder.columns_ if isinstance(each, NumberColumn)]
-    texts = [each.name for each in encoder.columns_ if not isinstance(each, NumberColumn)]
-    return InputColumns(tuple(numbers), tuple(texts))
+    names: dict[str, list[str]] = {"numbers": [], "texts": [], "formatted": []}
+    for each in encoder.columns_:
+        kind = "texts" if isinstance(each, CategoryColumn) else "numbers"
+        names[kind if is_plain(each) else "formatted"].append(each.name)
+    return InputColumns(**{kind: tuple(found) for kind, found in names.items()})
 
 
 def as_inputs(inputs: Any, encoder: Encoder, column: str | None) -> Any:
@@ -67,7 +69,7 @@ def as_inputs(inputs: Any, encoder: Encoder, column: str | None) -> Any:
     rows = as_table(inputs, name="inputs", wanted=encoder.wants)
     if encoder.named_ and rows.named:
         require_columns([each.name for each in encoder.columns_], rows.names)
-    return encoder.match(rows)
+    return encoder.match(rows, name="inputs")
 
 
 def _text_column(inputs: Any, column: str) -> Any:

@@ -9,33 +9,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from calibrant.data.encoders.number_format import PLAIN, null_missing
 from calibrant.data.encoders.table_columns import format_numbers
 from calibrant.errors import InputError
 from calibrant.files.source import BatchLocation
 
-_MISSING = ("", "NA", "N/A", "#N/A", "null", "NULL", "None", "nan", "NaN")
-"""Missing-value markers in numeric columns; in text columns only '' is missing."""
-
-_KINDS = (pa.float64(), pa.bool_(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
+_KINDS = (pa.bool_(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 _HEAD = 256
 
 
-def infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def infer_type(
+    column: pa.ChunkedArray, *, decimal: str = ".", missing: tuple[str, ...] = ()
+) -> pa.ChunkedArray:
     """Convert a text column to the type that all its cells have, else return it unchanged.
 
-    Types are integers, floats, booleans, and ISO 8601 dates and times.
-
-    Examples
-    --------
-    >>> str(infer_type(pa.chunked_array([["1", None, "2"]])).type)
-    'int64'
-    >>> str(infer_type(pa.chunked_array([["1", "two"]])).type)
-    'string'
+    Types are integers, floats, booleans, and ISO 8601 dates and times. With a decimal comma,
+    fractions stay text. White space and words for a missing value do not count.
     """
     # The first cells rule out most types, so that few columns are converted as a whole.
-    head = _trim_cells(column.slice(0, _HEAD))
-    types = [arrow_type for arrow_type in _KINDS if _try_cast(head, arrow_type) is not None]
-    trimmed = _trim_cells(column) if types else column
+    head = null_missing(column.slice(0, _HEAD), missing)
+    number = pa.float64() if decimal == "." else pa.int64()
+    types = [kind for kind in (number, *_KINDS) if _try_cast(head, kind) is not None]
+    trimmed = null_missing(column, missing) if types else column
     if trimmed.null_count == len(trimmed):
         return column
     for arrow_type in types:
@@ -72,12 +67,12 @@ def as_numbers(column: pa.ChunkedArray, place: BatchLocation, name: str) -> pa.C
     if pt.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if _is_text(kind):
-        trimmed = _trim_cells(column)
-        for target in (pa.float64(), pa.bool_()):
-            converted = _try_cast(trimmed, target)
-            if converted is not None:
-                return converted.cast(pa.float64())
-        raise _not_a_number(trimmed, place, name)
+        words = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        values, strays = PLAIN.read(words)
+        if len(strays):
+            row = int(strays[0])
+            raise _not_a_number(words[row].as_py().strip(), place.row(row), place.column(name))
+        return pa.chunked_array([pa.array(values, from_pandas=True)])
     if pt.is_null(kind) or pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind):
         return column.cast(pa.float64(), safe=False)
     if pt.is_boolean(kind):
@@ -88,14 +83,6 @@ def as_numbers(column: pa.ChunkedArray, place: BatchLocation, name: str) -> pa.C
     )
 
 
-def _trim_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Strip white space from cells, and replace missing-value markers by null."""
-    text = column.cast(pa.string()) if column.type != pa.string() else column
-    trimmed = pc.utf8_trim_whitespace(text)
-    missing = pc.is_in(trimmed, value_set=pa.array(_MISSING))
-    return pc.if_else(missing, pa.scalar(None, pa.string()), trimmed)
-
-
 def _try_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     """Cast a column, or return None if a cell does not convert."""
     try:
@@ -104,18 +91,12 @@ def _try_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | N
         return None
 
 
-def _not_a_number(column: pa.ChunkedArray, place: BatchLocation, name: str) -> InputError:
-    """Return the error for the first cell that is not a number."""
-    row, value = next((i, v) for i, v in enumerate(column.to_pylist()) if not _is_number(v))
-    shown = f"{value[:60]!r}"
+def _not_a_number(value: str, row: str, column: str) -> InputError:
+    """Return the error for a cell that is not a number."""
     comma = value.replace(",", "", 1).lstrip("-").isdecimal()
     what = "has a decimal comma" if comma else "is not a number"
     remedy = "write a decimal point" if comma else "correct that cell, or leave it empty"
-    return InputError(f"{place.row(row)}, {place.column(name)}: {shown} {what}: {remedy}.")
-
-
-def _is_number(value: str | None) -> bool:
-    return value is None or _try_cast(pa.chunked_array([[value]]), pa.float64()) is not None
+    return InputError(f"{row}, {column}: {value[:60]!r} {what}: {remedy}.")
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,13 +31,21 @@ _KIND = FileKind(
 )
 
 
+@dataclass(frozen=True)
+class Cells:
+    """A table as its files hold it."""
+
+    table: pa.Table
+    untyped: tuple[str, ...]  # columns of text because the files, such as CSV, have no types
+
+
 def read_rows(path: Paths, *, texts: Sequence[str] = ()) -> pa.Table:
     r"""Read data files into one table.
 
     The type of a CSV column is inferred from all its cells: numbers, booleans, ISO 8601 dates, else
-    text. A single word in a column of numbers makes it text. Empty cells are null; in numeric
-    columns NA, null and similar markers are null as well. Parquet and jsonl columns keep their
-    types.
+    text. A single word in a column of numbers makes it text, as do decimal commas, which
+    `TableEncoder` reads. Empty cells are null; in columns of numbers and dates so are NA, null, -
+    and similar words. Parquet and jsonl columns keep their types.
 
     For files larger than memory use `scan_rows`.
 
@@ -54,6 +63,12 @@ def read_rows(path: Paths, *, texts: Sequence[str] = ()) -> pa.Table:
     [{'id': '007', 'comment': 'it broke', 'price': 9.5}, {'id': '008', 'comment': None,
     'price': 12.0}]
     """
+    cells = read_cells(path, texts=texts)
+    return infer_types(cells)
+
+
+def read_cells(path: Paths, *, texts: Sequence[str] = ()) -> Cells:
+    """Read data files into one table, without inferring types; see `read_rows`."""
     texts = _as_name_list(texts, "texts")
     files = resolve_files(path, _KIND)
     parts, first = [], None
@@ -63,13 +78,24 @@ def read_rows(path: Paths, *, texts: Sequence[str] = ()) -> pa.Table:
         parts.append(_read_table(source))
     table = _concatenate(parts, files)
     place, csv = BatchLocation(files[0]), isinstance(first, CsvSource)
-    columns = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
+    for i, name in enumerate(table.column_names):
         if name in texts:
-            columns.append(as_words(column, place, name))
-        else:
-            columns.append(infer_type(column) if csv else column)
-    return pa.Table.from_arrays(columns, names=table.column_names)
+            table = table.set_column(i, name, as_words(table.column(i), place, name))
+    untyped = [name for name in table.column_names if name not in texts] if csv else []
+    return Cells(table, tuple(untyped))
+
+
+def infer_types(
+    cells: Cells, *, decimal: str | None = None, missing: tuple[str, ...] = ()
+) -> pa.Table:
+    """Return a table with columns of the types that all their cells have; see `read_rows`."""
+    columns = [
+        infer_type(column, decimal=decimal or ".", missing=missing)
+        if name in cells.untyped
+        else column
+        for name, column in zip(cells.table.column_names, cells.table.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, names=cells.table.column_names)
 
 
 def scan_rows(
@@ -77,6 +103,7 @@ def scan_rows(
     *,
     numbers: Sequence[str] = (),
     texts: Sequence[str] = (),
+    unchanged: Sequence[str] = (),
     batch_rows: int = 8192,
 ) -> Iterator[pa.Table]:
     r"""Yield the rows of data files as tables of `batch_rows` rows, in constant memory.
@@ -90,6 +117,7 @@ def scan_rows(
     path : a .csv, .tsv or .jsonl file (also .gz) or a .parquet file; a folder or a glob of them
     numbers : numeric columns; a cell that is not a number raises `InputError` with its row
     texts : text columns
+    unchanged : further columns that the files must have
     batch_rows : number of rows per table; the last may have fewer
 
     Examples
@@ -111,7 +139,8 @@ def scan_rows(
     if not isinstance(batch_rows, int) or batch_rows < 1:
         raise InputError(f"batch_rows must be a whole number >= 1, got {batch_rows!r}.")
     files = resolve_files(path, _KIND)
-    first = _open_file(files[0], [*numbers, *texts])  # fail early, before the first batch
+    unchanged = _as_name_list(unchanged, "unchanged")
+    first = _open_file(files[0], [*numbers, *texts, *unchanged])  # before the first batch
     return _rebatch(_scan_files(first, files[1:], numbers, texts, batch_rows), batch_rows)
 
 

@@ -27,6 +27,9 @@ class TableInput(RowClassifier):
     drop: Sequence[str]
     max_categories: int
     fold_case: bool
+    decimal: str | None
+    missing: Sequence[str]
+    dates: str | None
     n_features_in_: int
 
     def _new_encoder(self) -> TableEncoder:
@@ -36,11 +39,17 @@ class TableInput(RowClassifier):
             drop=self.drop,
             max_categories=self.max_categories,
             fold_case=self.fold_case,
+            decimal=self.decimal,
+            missing=self.missing,
+            dates=self.dates,
         )
 
     def _read_input(self, X: Any, name: str, encoder: TableEncoder) -> Table:  # noqa: N803
-        fitted = hasattr(encoder, "columns_")
-        return encoder.match(X) if fitted else as_table(X, name=name, wanted=encoder.wants)
+        if hasattr(encoder, "columns_"):
+            return encoder.match(X, name=name)
+        if name == "X":
+            return encoder.read(X, name=name)
+        return as_table(X, name=name, wanted=encoder.wants)  # texts are read as those of X
 
     def _check_leakage(self, rows: Table, labels: IntArray) -> None:
         leaking = find_leaking_columns(rows, labels)

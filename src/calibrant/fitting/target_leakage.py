@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from calibrant.data.encoders.table_columns import Column, Table, is_number
+from calibrant.data.encoders.table_columns import Column, Table, is_date, is_number
 from calibrant.inputs import FloatArray, IntArray
 
 LEAKAGE = "possible target leakage"
@@ -47,6 +47,8 @@ def find_leaking_columns(table: Table, labels: IntArray) -> list[str]:
 
 
 def _separates_classes(column: Column, labels: IntArray) -> bool:
+    if is_date(column):
+        column = np.where(np.isnat(column), np.nan, column.astype(np.float64))
     if is_number(column):
         return not np.isnan(column).any() and _has_disjoint_ranges(column, labels)
     encoded = column.dictionary_encode()

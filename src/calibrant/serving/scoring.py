@@ -14,7 +14,11 @@ from calibrant.bundle import Bundle
 from calibrant.bundle.scope import flag_rows
 from calibrant.bundle.scores import ModelScores
 from calibrant.client.messages import Input
+from calibrant.data.encoders.category_column import CategoryColumn
+from calibrant.data.encoders.date_column import DateColumn
 from calibrant.data.encoders.input_columns import format_names
+from calibrant.data.encoders.number_column import NumberColumn
+from calibrant.data.encoders.table_features import EncodedColumn
 from calibrant.data.redaction.redactor import redact
 from calibrant.inputs import FloatArray
 from calibrant.serving.bundle_slot import Served
@@ -47,14 +51,10 @@ def collate(rows: Iterable[Any], served: Served) -> Any:
         return list(rows)
     if served.reads == "logits":
         return np.array(list(rows), dtype=np.float64)
-    names, numbers = _columns(served)
-    columns = {
-        name: pa.array(values, pa.float64() if name in numbers else pa.large_string())
-        for name, values in zip(names, zip(*rows, strict=True), strict=True)
+    return {
+        column.name: _as_values(column, values)
+        for column, values in zip(_columns(served), zip(*rows, strict=True), strict=True)
     }
-    scorer = served.bundle.scorer
-    assert scorer is not None  # it takes tables
-    return scorer.pick(pa.table(columns))
 
 
 def apply_input_policy(input: Input, policy: InputPolicy) -> dict[str, Any] | None:
@@ -89,7 +89,8 @@ def _text(input: Input, where: str, served: Served, max_text: int) -> str:
 
 
 def _row(input: Input, where: str, served: Served, max_text: int) -> list[Any]:
-    names, numbers = _columns(served)
+    columns = _columns(served)
+    names = [column.name for column in columns]
     if input.row is None:
         raise InvalidInput(
             where, f'the bundle takes table rows: send {{"row": …}} with {format_names(names)}'
@@ -104,17 +105,39 @@ def _row(input: Input, where: str, served: Served, max_text: int) -> list[Any]:
             where, f"unknown column {unknown[:100]!r}: the bundle takes {format_names(names)}"
         )
     return [
-        (_number if name in numbers else _category)(input.row[name], f"{where}.{name}", max_text)
-        for name in names
+        _category(input.row[column.name], f"{where}.{column.name}", max_text)
+        if isinstance(column, CategoryColumn)
+        else _value(input.row[column.name], f"{where}.{column.name}", column)
+        for column in columns
     ]
 
 
-def _number(value: Any, where: str, max_text: int) -> float | None:
+def _value(value: Any, where: str, column: NumberColumn | DateColumn) -> float | None:
+    """Return a number, or a date as microseconds since 1970, from what a text or number says."""
+    number = isinstance(column, NumberColumn)
     if isinstance(value, str):
-        raise InvalidInput(where, f"must be a number or null, got the text {value[:40]!r}")
+        values, strays = column.format.read(pa.array([value], pa.large_string()))
+        if len(strays):
+            what = f"must be a {'number' if number else 'date'} like {column.format.example!r}"
+            raise InvalidInput(where, f"{what} or null, got the text {value[:40]!r}")
+        if not number:
+            return None if np.isnat(values[0]) else int(values[0].astype(np.int64))
+        value = None if np.isnan(values[0]) else float(values[0])
+    elif value is not None and not number:
+        what = f"must be a date like {column.format.example!r} or null"
+        raise InvalidInput(where, f"{what}, got {str(value).lower()[:40]}")
     if value is not None and not -_MAX_NUMBER <= value <= _MAX_NUMBER:
         raise InvalidInput(where, "the number is too large")
     return None if value is None else float(value)
+
+
+def _as_values(column: EncodedColumn, values: tuple[Any, ...]) -> Any:
+    """Return checked cells as a column for the encoder."""
+    if isinstance(column, NumberColumn):
+        return np.array(values, dtype=np.float64)  # None becomes NaN
+    if isinstance(column, DateColumn):
+        return pa.array(values, pa.timestamp("us"))
+    return pa.array(values, pa.large_string())
 
 
 def _category(value: Any, where: str, max_text: int) -> str | None:
@@ -155,12 +178,11 @@ def _check_range(logits: list[float], where: str) -> list[float]:
     return logits
 
 
-def _columns(served: Served) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the columns in the order of the model, and the numeric ones."""
+def _columns(served: Served) -> tuple[EncodedColumn, ...]:
+    """Return the columns in the order of the model."""
     scorer = served.bundle.scorer
     assert scorer is not None  # it takes tables
-    names = tuple(each.name for each in scorer.encoder.columns_)  # type: ignore[union-attr]
-    return names, frozenset(scorer.columns.numbers)
+    return scorer.encoder.columns_  # type: ignore[union-attr]
 
 
 def _too_long(text: str, limit: int) -> str:

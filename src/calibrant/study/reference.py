@@ -27,7 +27,9 @@ def train_gradient_boosting(rows: StudyRows, config: StudyConfig) -> CandidateRe
 
     started = time.perf_counter()
     with ignore_column_warnings():  # training warns about them
-        encoder = TableEncoder(categories=config.categories).fit(rows["train"].inputs)
+        encoder = TableEncoder(categories=config.categories, missing=config.missing).fit(
+            rows["train"].inputs
+        )
     model = HistGradientBoostingClassifier(random_state=config.seed)
     model.fit(encoder.transform(rows["train"].inputs), rows["train"].codes)
 

@@ -40,8 +40,8 @@ class TabularClassifier(TableInput, Estimator):
     """A dense network for tables, with its `TableEncoder`.
 
     `fit` takes tables of any kind (see `TableEncoder`) and splits off steer rows first; means,
-    scales and categories are computed on the train rows only. Missing values are allowed; dates,
-    ids and infinite numbers are errors, as is a column with the name of the labels. A column that
+    scales and categories are computed on the train rows only. Missing values are allowed; ids and
+    infinite numbers are errors, as is a column with the name of the labels. A column that
     separates the classes without error gives a warning about target leakage. A row with a number
     far outside the range of the train rows (see `NumberColumn`) gets equal probabilities for all
     classes, since the network cannot extrapolate.
@@ -51,7 +51,7 @@ class TabularClassifier(TableInput, Estimator):
 
     Parameters
     ----------
-    clean, categories, drop, max_categories, fold_case : see `TableEncoder`
+    clean, categories, drop, max_categories, fold_case, decimal, missing, dates : see `TableEncoder`
     hidden, dropout, batch_norm : see `MLP`
     loss : a name like "adafocal", "focal:gamma=3" or "0.5*ce + 0.5*soft_f1", a function of
         (logits, labels) or a Module, which is copied
@@ -114,6 +114,9 @@ class TabularClassifier(TableInput, Estimator):
         drop: Sequence[str] = (),
         max_categories: int = 50,
         fold_case: bool = True,
+        decimal: str | None = None,
+        missing: Sequence[str] = (),
+        dates: str | None = None,
         hidden: Sequence[int] = (128, 64),
         dropout: Sequence[float] = (0.5, 0.25),
         batch_norm: bool = True,
@@ -183,6 +186,9 @@ class TabularClassifier(TableInput, Estimator):
         self.drop = drop
         self.max_categories = max_categories
         self.fold_case = fold_case
+        self.decimal = decimal
+        self.missing = missing
+        self.dates = dates
         self.hidden = hidden
         self.dropout = dropout
         self.batch_norm = batch_norm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from calibrant.bundle import Bundle
+from calibrant.data.encoders.reading_error import ReadingError, list_rows
 from calibrant.data.row_files import estimate_rows, row_files, scan_rows
 from calibrant.errors import InputError
 from calibrant.files.source import is_score
@@ -119,7 +120,13 @@ class ModelRows:
         if self._text is not None:
             return scan_rows(self.files, texts=[self._text], batch_rows=size)
         columns = self._scorer.columns
-        return scan_rows(self.files, numbers=columns.numbers, texts=columns.texts, batch_rows=size)
+        return scan_rows(
+            self.files,
+            numbers=columns.numbers,
+            texts=columns.texts,
+            unchanged=columns.formatted,
+            batch_rows=size,
+        )
 
     def _logits(self, batch: tuple[pa.Table, int]) -> FloatArray:
         table, seen = batch
@@ -127,6 +134,13 @@ class ModelRows:
             return self._scorer.predict_logits(table[self._text].fill_null(""))
         try:
             return self._scorer.predict_logits(self._scorer.columns.select_from(table))
+        except ReadingError as error:
+
+            def name_rows(rows: Sequence[int], n: int) -> str:
+                return list_rows("data row", [f"{seen + row + 1:,}" for row in rows], n)
+
+            subject = f"{self.files[0]}: column {error.column!r}"
+            raise InputError(error.describe(subject, name=name_rows, command=True)) from None
         except InputError as error:  # its row numbers start at the batch
             rows = f"data rows {seen + 1:,} to {seen + table.num_rows:,}"
             raise InputError(f"{rows} of {self.files[0]}: {error}") from None

@@ -39,6 +39,9 @@ def train_command(
     out_of_scope: flags.OutOfScope = None,
     drop: flags.Drop = None,
     category: flags.Category = None,
+    decimal: flags.Decimal = None,
+    missing: flags.Missing = None,
+    dates: flags.Dates = None,
     cut: flags.Cut = None,
     group: flags.Group = None,
     time: flags.Time = None,
@@ -96,6 +99,7 @@ def train_command(
     options = {
         "data": data, "label": label, "text": text, "golden": golden, "weight": weight,
         "out_of_scope": out_of_scope, "drop": drop, "categories": category, "cut": cut,
+        "decimal": decimal, "missing": missing, "dates": dates,
         "group": group, "time": time, "shares": shares, "rows": rows, "redact": redact,
         "overlap": overlap, "seed": seed, "seeds": parse_seeds(seeds), "model": model,
         "candidates": None if candidates is None else split_candidates(candidates),

@@ -17,12 +17,14 @@ _SHOWN = 8
 
 @dataclass(frozen=True)
 class InputColumns:
-    """Names of the numeric and the text columns to read.
+    """Names of the columns to read.
 
     Parameters
     ----------
     numbers : numeric columns
     texts : text columns, including categories that look like numbers
+    formatted : dates, and numbers that may be texts with decimal commas, units and the like; they
+        are taken as they are, since the encoder knows how they are written
 
     Examples
     --------
@@ -32,15 +34,17 @@ class InputColumns:
 
     numbers: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
+    formatted: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """All column names."""
-        return (*self.numbers, *self.texts)
+        return (*self.numbers, *self.texts, *self.formatted)
 
     def to_dict(self) -> dict[str, list[str]]:
-        """Return the names as lists."""
-        return {key: list(names) for key, names in asdict(self).items()}
+        """Return the names as lists; `formatted` only if there are any."""
+        lists = {key: list(names) for key, names in asdict(self).items()}
+        return {key: names for key, names in lists.items() if names or key != "formatted"}
 
     def select_from(self, table: pa.Table) -> pa.Table:
         """Select these columns from an Arrow table; raise `InputError` if one is missing."""

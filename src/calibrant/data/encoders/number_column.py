@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.encoders.number_format import PLAIN, NumberFormat
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
@@ -68,10 +69,11 @@ class NumberColumn:
     missing: bool
     least: float | None = None
     most: float | None = None
+    format: NumberFormat = PLAIN
 
     @classmethod
-    def learn(cls, name: str, values: FloatArray) -> NumberColumn:
-        """Learn the statistics of the train rows."""
+    def learn(cls, name: str, values: FloatArray, format: NumberFormat = PLAIN) -> NumberColumn:
+        """Learn the statistics of the train rows, of which texts were written in this format."""
         present = values[~np.isnan(values)]
         if not len(present):
             raise InputError(
@@ -85,7 +87,7 @@ class NumberColumn:
         scale = 0.0 if constant else float(scaled.std()) * largest
         _reject_extreme_value(name, present, mean, scale)
         least, most = _limits(present)
-        return cls(name, mean, scale, len(present) < len(values), least, most)
+        return cls(name, mean, scale, len(present) < len(values), least, most, format)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -104,7 +106,10 @@ class NumberColumn:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted state as JSON values."""
-        return {"kind": "number", **asdict(self)}
+        saved = {"kind": "number", **asdict(self), "format": self.format.to_dict()}
+        if self.format == PLAIN:
+            del saved["format"]
+        return saved
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> NumberColumn:
@@ -119,6 +124,7 @@ class NumberColumn:
             bool(saved["missing"]),
             least,
             most,
+            NumberFormat.from_dict(saved["format"]) if "format" in saved else PLAIN,
         )
 
 

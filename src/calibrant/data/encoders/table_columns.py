@@ -1,4 +1,4 @@
-"""Conversion of tables to named columns of numbers or text."""
+"""Conversion of tables to named columns of numbers, dates or text."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from calibrant.data.encoders.date_format import DateArray, DateFormat
+from calibrant.data.encoders.number_format import NumberFormat
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
 Column = Any
-"""A float64 array (NaN is missing) or an Arrow text array (null is missing)."""
+"""Numbers (float64, NaN is missing), dates (datetime64[us], NaT is missing) or texts (Arrow)."""
+
+Format = NumberFormat | DateFormat
+"""How the numbers or dates of a column are written as text."""
 
 _SHORT = 64
 """Rows up to which a column is converted as Python values, which then is faster."""
@@ -38,15 +43,18 @@ class Table:
     Parameters
     ----------
     names : column names; x0, x1, ... if the input has none
-    columns : float64 array (NaN is missing), Arrow text (null is missing), or None if not requested
+    columns : numbers, dates or texts (see `Column`), or None if not requested
     n : number of rows
     named : whether the names come from the input
+    formats : how the numbers and dates of columns are written as text, where that is not as in
+        Python; None if texts were not yet looked at
     """
 
     names: tuple[str, ...]
     columns: tuple[Column | None, ...]
     n: int
     named: bool
+    formats: Mapping[str, Format] | None = None
 
     def __len__(self) -> int:
         return self.n
@@ -54,18 +62,34 @@ class Table:
     def take(self, rows: NDArray[np.int64]) -> Table:
         """Return the rows at these positions."""
         columns = tuple(_take_values(column, rows) for column in self.columns)
-        return Table(self.names, columns, len(rows), self.named)
+        return Table(self.names, columns, len(rows), self.named, self.formats)
+
+    def select(self, names: Sequence[str]) -> Table:
+        """Return the columns with these names."""
+        places = [self.names.index(name) for name in names]
+        columns = tuple(self.columns[place] for place in places)
+        return Table(tuple(names), columns, self.n, self.named, self.formats)
 
 
 def _take_values(column: Column | None, rows: NDArray[np.int64]) -> Column | None:
     if column is None:
         return None
-    return column[rows] if is_number(column) else column.take(pa.array(rows))
+    return column[rows] if isinstance(column, np.ndarray) else column.take(pa.array(rows))
 
 
 def is_number(column: Column) -> bool:
     """Return whether a column is numeric."""
-    return isinstance(column, np.ndarray)
+    return isinstance(column, np.ndarray) and column.dtype.kind == "f"
+
+
+def is_date(column: Column) -> bool:
+    """Return whether a column has dates or times."""
+    return isinstance(column, np.ndarray) and column.dtype.kind == "M"
+
+
+def is_text(column: Column) -> bool:
+    """Return whether a column has texts."""
+    return isinstance(column, pa.Array)
 
 
 def is_missing(value: Any) -> bool:
@@ -78,7 +102,7 @@ def is_missing(value: Any) -> bool:
 def as_table(
     values: Any, *, name: str = "X", wanted: Callable[[int, str], bool] | None = None
 ) -> Table:
-    """Convert a table to columns; types are those of the values and never inferred from text.
+    """Convert a table to columns; types are those of the values, see `read_texts` for texts.
 
     Examples
     --------
@@ -126,7 +150,7 @@ def _length(lengths: list[tuple[str, int]], name: str) -> int:
 
 
 def as_column(values: Any, *, name: str) -> Column:
-    """Convert a column to numbers or text; reject infinities, dates and mixed types."""
+    """Convert a column to numbers, dates or text; reject infinities and mixed types."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return _finite(values.astype(np.float64, copy=False), name)
     plain = _from_plain_values(_as_short_list(values))
@@ -137,6 +161,8 @@ def as_column(values: Any, *, name: str) -> Column:
         return _as_words(array.dictionary, name).take(array.indices)
     if _numeric(array.type):
         return _finite(_float64(array), name)
+    if pt.is_date(array.type) or pt.is_timestamp(array.type) or pt.is_time(array.type):
+        return _as_dates(array)
     return _as_words(array, name)
 
 
@@ -338,6 +364,14 @@ def _finite(values: FloatArray, name: str) -> FloatArray:
     return values
 
 
+def _as_dates(array: pa.Array) -> DateArray:
+    """Convert dates, times of any zone to UTC, and times of the day to those of the first day."""
+    if pt.is_time(array.type):
+        array = array.cast(pa.time64("us"), safe=False).cast(pa.int64())
+    dates = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False)
+    return np.asarray(dates.to_numpy(zero_copy_only=False), dtype="M8[us]")
+
+
 def _as_words(array: pa.Array, name: str) -> pa.Array:
     """Convert a column to text with nulls."""
     kind = array.type
@@ -363,8 +397,8 @@ def format_numbers(values: FloatArray) -> pa.Array:
 def _unsupported_type(kind: pa.DataType, name: str) -> InputError:
     if pt.is_temporal(kind):
         return InputError(
-            f"{name} contains dates or times ({kind}), which are not supported as a feature: "
-            "convert them to numbers (year, month, days since an event), or drop the column."
+            f"{name} contains {kind}, which is not supported as a feature: convert it to numbers "
+            "or dates, or drop the column."
         )
     return InputError(
         f"{name} must contain numbers, booleans or text, got {kind}: unpack, decode or drop it."

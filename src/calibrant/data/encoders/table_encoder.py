@@ -14,31 +14,39 @@ from numpy.typing import NDArray
 from calibrant.data.encoders.category_column import CategoryColumn
 from calibrant.data.encoders.category_rules import CategoryRules
 from calibrant.data.encoders.column_warning import ColumnWarning
+from calibrant.data.encoders.date_column import DateColumn
 from calibrant.data.encoders.number_column import NumberColumn
-from calibrant.data.encoders.table_columns import Column, Table, as_table, format_numbers, is_number
+from calibrant.data.encoders.number_format import PLAIN
+from calibrant.data.encoders.table_columns import (
+    Column,
+    Table,
+    as_table,
+    format_numbers,
+    is_date,
+    is_number,
+)
 from calibrant.data.encoders.table_features import EncodedColumn, TableFeatures
+from calibrant.data.encoders.text_reading import ReadingOptions, read_as, read_texts
 from calibrant.errors import InputError, NotFitted
 from calibrant.inputs import FloatArray
 
-FORMAT = 1
+FORMAT = 2
+"""Format of a saved encoder with dates or texts that are numbers; without these it is 1."""
+
 _MANY, _CLOSE = 100, 4  # minimum rows, and largest ratio of range to rows, of a row counter
 
-_KINDS: dict[str, type[NumberColumn] | type[CategoryColumn]] = {
+_KINDS: dict[str, type[EncodedColumn]] = {
     "number": NumberColumn,
     "category": CategoryColumn,
+    "date": DateColumn,
 }
 
 
 @dataclass(frozen=True)
 class MatchedTable(Table):
-    """A table with the columns of a fitted encoder, in its order and of its kinds.
+    """A table with the columns of a fitted encoder, in its order and of its kinds."""
 
-    Parameters
-    ----------
-    learned : the columns of the encoder
-    """
-
-    learned: tuple[EncodedColumn, ...] = ()
+    learned: tuple[EncodedColumn, ...] = ()  # the columns of the encoder
 
 
 class TableEncoder:
@@ -46,8 +54,13 @@ class TableEncoder:
 
     Numbers and booleans are imputed with the train mean and standardised, with an indicator feature
     if train values were missing (`NumberColumn`); `is_far` flags rows with a number far from the
-    train rows. Text becomes one-hot categories after clean-up (`CategoryColumn`, `CategoryRules`).
-    Dates, infinite numbers, ids and free text raise `InputError`.
+    train rows. Dates and times become standardised days, and their weekday, month and hour as
+    points of a circle (`DateColumn`). Text becomes one-hot categories after clean-up
+    (`CategoryColumn`, `CategoryRules`), unless it is certain to be dates, or numbers written with
+    decimal commas, thousands separators, currency or percent signs. Texts like "12" or "4.05" stay
+    categories, because their type was chosen. A column that is mostly numbers or dates, but not
+    only, and one that may be read in two ways, raise `InputError`, as do infinite numbers, ids and
+    free text.
 
     Only `fit` learns: pass it the train rows only, so that the steer, calibrate and test rows do
     not leak into the features. Columns are matched by name, so `transform` accepts any order; a
@@ -67,6 +80,10 @@ class TableEncoder:
     drop : columns to exclude
     max_categories : number of categories of a column with their own feature; rarer ones share one
     fold_case : whether to ignore letter case in categories
+    decimal : the decimal mark of numbers in texts, "." or ",", for columns that leave it open
+    missing : words for a missing value in any column, besides the usual ones like "n/a" in columns
+        of numbers and dates
+    dates : "dmy" (day first) or "mdy" (month first), for columns of dates that leave it open
 
     Attributes
     ----------
@@ -82,6 +99,9 @@ class TableEncoder:
     ['weight', 'weight missing', 'fat=Low Fat', 'fat=reg']
     >>> encoder.transform([{"fat": "low fat", "weight": 2.0}])
     array([[0., 0., 1., 0.]], dtype=float32)
+    >>> prices = TableEncoder().fit({"price": ["€ 4,50", "1.234,00 €", "n/a"]})
+    >>> prices.transform({"price": ["619,25", "4,50 €"]})[:, 0]
+    array([ 0., -1.], dtype=float32)
     """
 
     def __init__(
@@ -92,19 +112,25 @@ class TableEncoder:
         drop: Sequence[str] = (),
         max_categories: int = 50,
         fold_case: bool = True,
+        decimal: str | None = None,
+        missing: Sequence[str] = (),
+        dates: str | None = None,
     ) -> None:
         self.clean = clean
         self.categories = categories
         self.drop = drop
         self.max_categories = max_categories
         self.fold_case = fold_case
+        self.decimal = decimal
+        self.missing = missing
+        self.dates = dates
 
     def fit(self, table: Any) -> Self:
-        """Learn means, scales and categories of the train rows."""
-        rows = as_table(table, wanted=lambda _, name: name not in self._named("drop"))
+        """Learn means, scales and categories of the train rows, and how texts are written."""
+        rows = self.read(table)
         self._check_options(rows)
         learned = tuple(
-            self._learned(name, column)
+            self._learned(name, column, rows.formats or {})
             for name, column in zip(rows.names, rows.columns, strict=True)
             if column is not None
         )
@@ -112,6 +138,15 @@ class TableEncoder:
             raise InputError("drop excludes all columns of X: keep at least one.")
         self._set_fitted(learned, rows.names, named=rows.named)
         return self
+
+    def read(self, table: Any, *, name: str = "X") -> Table:
+        """Return the columns of train rows, with texts that are numbers or dates as such."""
+        rows = as_table(table, name=name, wanted=lambda _, key: key not in self._named("drop"))
+        if rows.formats is not None:
+            return rows
+        options = ReadingOptions.check(self.decimal, self.missing, self.dates)
+        cleaned = self.clean if isinstance(self.clean, Mapping) else ()
+        return read_texts(rows, options, keep={*self._named("categories"), *cleaned})
 
     def transform(self, table: Any) -> NDArray[np.float32]:
         """Return the features (n, d) of rows."""
@@ -144,7 +179,7 @@ class TableEncoder:
             _as_learned(column, rows.columns[place[column.name]]) for column in self.columns_
         )
         names = tuple(column.name for column in self.columns_)
-        return MatchedTable(names, columns, rows.n, rows.named, self.columns_)
+        return MatchedTable(names, columns, rows.n, rows.named, learned=self.columns_)
 
     @property
     def has_limits(self) -> bool:
@@ -165,18 +200,22 @@ class TableEncoder:
     def to_dict(self) -> dict[str, Any]:
         """Return options and fitted state as JSON values."""
         self._check_fitted()
+        options = {
+            "clean": None
+            if self.clean is None
+            else {column: dict(renames) for column, renames in self.clean.items()},
+            "categories": list(self.categories),
+            "drop": list(self.drop),
+            "max_categories": int(self.max_categories),
+            "fold_case": bool(self.fold_case),
+        }
+        given = {"decimal": self.decimal, "missing": list(self.missing), "dates": self.dates}
+        given = {name: value for name, value in given.items() if value}
+        plain = not given and all(is_plain(column) for column in self.columns_)
         return {
-            "format": FORMAT,
+            "format": 1 if plain else FORMAT,
             "kind": "table",
-            "options": {
-                "clean": None
-                if self.clean is None
-                else {column: dict(renames) for column, renames in self.clean.items()},
-                "categories": list(self.categories),
-                "drop": list(self.drop),
-                "max_categories": int(self.max_categories),
-                "fold_case": bool(self.fold_case),
-            },
+            "options": options | given,
             "columns_in": list(self.columns_in_),
             "named": self.named_,
             "columns": [column.to_dict() for column in self.columns_],
@@ -185,9 +224,9 @@ class TableEncoder:
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> TableEncoder:
         """Rebuild from `to_dict`."""
-        if saved.get("format") != FORMAT or saved.get("kind") != "table":
+        if saved.get("format") not in range(1, FORMAT + 1) or saved.get("kind") != "table":
             raise InputError(
-                f"this is not a table encoder of format {FORMAT}: got format "
+                f"this is not a table encoder of format 1 to {FORMAT}: got format "
                 f"{saved.get('format')!r} and kind {saved.get('kind')!r}."
             )
         encoder = cls(**saved["options"])
@@ -215,13 +254,22 @@ class TableEncoder:
             raise InputError(f"{option} must be a list of columns, got {columns!r}: write [...].")
         return tuple(columns)
 
-    def _learned(self, name: str, column: Column) -> EncodedColumn:
+    def _learned(self, name: str, column: Column, formats: Mapping[str, Any]) -> EncodedColumn:
         chosen = name in self._named("categories")
+        if is_date(column):
+            if chosen:
+                raise InputError(
+                    f"categories lists the column {name!r}, which contains dates: remove it from "
+                    "categories, or convert it to text."
+                )
+            return DateColumn.learn(name, column, formats.get(name))
         if is_number(column) and not chosen:
             _warn_about_counter(name, column)
-            return NumberColumn.learn(name, column)
+            return NumberColumn.learn(name, column, formats.get(name, PLAIN))
         words = format_numbers(column) if is_number(column) else column
         renames = (self.clean or {}).get(name, {})
+        if isinstance(renames, Mapping):
+            renames = {word.strip(): None for word in self.missing} | dict(renames)
         return CategoryColumn.learn(
             name,
             words,
@@ -244,10 +292,11 @@ class TableEncoder:
             raise InputError(f"max_categories must be a whole number of at least 1, got {limit!r}.")
         for name, column in zip(rows.names, rows.columns, strict=True):
             is_cleaned = name in (self.clean or {}) and name not in self._named("categories")
-            if is_cleaned and is_number(column):
+            if is_cleaned and isinstance(column, np.ndarray):
+                held = "numbers: add it to categories" if is_number(column) else "dates: convert it"
                 raise InputError(
-                    f"clean lists the column {name!r}, which contains numbers: add it to "
-                    "categories, or remove it from clean."
+                    f"clean lists the column {name!r}, which contains {held}, or remove it from "
+                    "clean."
                 )
 
     def _check_fitted(self) -> None:
@@ -275,19 +324,22 @@ class TableEncoder:
             )
 
 
-def _as_learned(learned: EncodedColumn, column: Column) -> Column:
-    """Return a column of the type in `fit`; only if all values are missing may it be another."""
-    if isinstance(learned, CategoryColumn):
-        return format_numbers(column) if is_number(column) else column
-    if is_number(column):
-        return column
-    if column.null_count == len(column):
-        return np.full(len(column), np.nan)
-    text = next(v for v in column.to_pylist() if v is not None)
-    raise InputError(
-        f"column {learned.name!r} was numeric in fit, but contains text such as "
-        f"{text[:40]!r}: convert it to numbers first."
+def is_plain(column: EncodedColumn) -> bool:
+    """Return whether texts of a column are read as they always were: as in Python."""
+    return isinstance(column, CategoryColumn) or (
+        isinstance(column, NumberColumn) and column.format == PLAIN
     )
+
+
+def _as_learned(learned: EncodedColumn, column: Column) -> Column:
+    """Return a column of the type in `fit`; texts are read as they were written there."""
+    if not isinstance(learned, CategoryColumn):
+        return read_as(learned.name, column, learned.format)
+    if is_date(column):
+        raise InputError(
+            f"column {learned.name!r} was text in fit, but contains dates: convert it to text."
+        )
+    return format_numbers(column) if is_number(column) else column
 
 
 def _reject_unknown(option: str, listed: Iterable[Any], names: Sequence[str]) -> None:

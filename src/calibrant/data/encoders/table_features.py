@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.encoders.category_column import CategoryColumn
+from calibrant.data.encoders.date_column import DateColumn
 from calibrant.data.encoders.number_column import NumberColumn, NumberColumns
 from calibrant.data.encoders.table_columns import Column
 from calibrant.inputs import FloatArray
 
-EncodedColumn = NumberColumn | CategoryColumn
+EncodedColumn = NumberColumn | CategoryColumn | DateColumn
 
 _BLOCK = 8192
 """Rows that are encoded together, so that intermediate arrays stay small."""
@@ -50,6 +51,11 @@ class TableFeatures:
         self._features_of_masks = [feature for _, feature in masked]
         self._categories = [(i, c) for i, c in enumerate(columns) if isinstance(c, CategoryColumn)]
         self._firsts = np.array([[firsts[i]] for i, _ in self._categories])
+        self._dates = [
+            (i, column, slice(firsts[i], firsts[i + 1]))
+            for i, column in enumerate(columns)
+            if isinstance(column, DateColumn)
+        ]
         self.has_limits = self._together.has_limits
 
     def encode(self, columns: Sequence[Column], n: int) -> NDArray[np.float32]:
@@ -78,6 +84,8 @@ class TableFeatures:
             known = codes >= 0
             rows = np.broadcast_to(np.arange(len(out)), codes.shape)
             out[rows[known], (codes + self._firsts)[known]] = 1.0
+        for i, column, features in self._dates:
+            out[:, features] = column.encode(columns[i])
 
     def _stack_numbers(self, columns: Sequence[Column]) -> FloatArray:
         return np.array([columns[i] for i in self._numbers], dtype=np.float64)

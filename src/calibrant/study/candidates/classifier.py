@@ -76,13 +76,18 @@ def _model_options(config: StudyConfig, model: str) -> dict[str, Any]:
     """Return what a model is built from, and the study's own defaults."""
     options = network_options_of(config, model)
     if model in FAMILIES:
-        return {"categories": config.categories} if config.kind == "table" else {}
+        return _reading(config) if config.kind == "table" else {}
     if config.is_frozen(model):
         return {"model": model, **({"model_options": options} if options else {})}
     if config.kind == "table":
-        return {"categories": config.categories, **options}
+        return {**_reading(config), **options}
     if config.kind == "image":
         return {"model": model, "model_options": options}
     small = SMALL if model == "bilstm" else {}
     defaults = {} if is_transformer(config, model) else TEXT
     return {"model": model, "model_options": {**small, **options}, **defaults}
+
+
+def _reading(config: StudyConfig) -> dict[str, Any]:
+    """Return how the columns of a table are read."""
+    return {name: getattr(config, name) for name in ("categories", "decimal", "missing", "dates")}

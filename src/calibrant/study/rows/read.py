@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from calibrant.bundle.decisions import predict_columns
 from calibrant.bundle.files import sha256_of
-from calibrant.data import TableEncoder, read_rows, redact
+from calibrant.data import TableEncoder, redact
 from calibrant.data.encoders.column_warning import ignore_column_warnings
+from calibrant.data.encoders.table_columns import Table
+from calibrant.data.row_files import infer_types, read_cells
 from calibrant.data.row_identity import same_rows
 from calibrant.data.splits import Splits
 from calibrant.errors import InputError, SplitMisuse
@@ -30,6 +32,7 @@ from calibrant.study.rows.class_codes import (
     restore_int_labels,
 )
 from calibrant.study.rows.divide import divide_rows
+from calibrant.study.rows.features import learn_features, match_features, read_written
 from calibrant.study.rows.read_images import IMAGE, WEIGHT, check_same_size, read_image_source
 from calibrant.study.rows.rows import Inputs, SplitRows, StudyRows
 from calibrant.study.rows.source import StudySource, get_column, is_text, mask_filled, note_left_out
@@ -75,9 +78,10 @@ def read_study_rows(config: StudyConfig) -> StudyRows:
     notes += [_describe_repeats(repeats, logs, config.kind)] if repeats else []
     check_sizes(len(splits.calibrate.ids), config, repeats)
     classes, codes, cut = encode_classes(logs, golden, outside, splits, config)
+    inputs = _read_inputs(logs, golden, config)
     sources = {
         s.name: SplitRows(
-            _read_inputs(s, config),
+            inputs[s.name],
             codes[s.name],
             weights if s.name == "golden" else None,
             s.positions,
@@ -90,12 +94,10 @@ def read_study_rows(config: StudyConfig) -> StudyRows:
     files = {"data": sha256_of(Path(config.data))}
     files |= {} if config.golden is None else {"golden": sha256_of(Path(config.golden))}
     rows = StudyRows(config.kind, classes, sources, splits, files, tuple(notes), cut)
-    if config.kind == "table":
-        for source in (logs, golden):
-            if source is not None:
-                check_finite(source, _input_columns(source, config))
-        check_reserved_columns(_input_columns(logs, config), classes, logs.file)
-        check_table(rows["train"].inputs, config.categories, logs.file)
+    train = rows["train"].inputs
+    if isinstance(train, Table):
+        check_reserved_columns(train.names, classes, logs.file)
+        check_table(train, config.categories, logs.file)
     return rows
 
 
@@ -121,11 +123,14 @@ def _read_source(
     if Path(file).suffix == ".npz":
         raise InputError(f"{file} holds arrays, not columns: add --images if they are images.")
     texts = () if config.text is None else (config.text,)
-    table = read_rows(file, texts=texts)
+    cells = read_cells(file, texts=texts)
+    table = infer_types(cells, decimal=config.decimal, missing=config.missing)
     if not Path(file).exists():
         raise InputError(f"{file} is a pattern: name one file, or a folder of files like it.")
     column = str(config.label)
-    labels = get_column(table, column, file, flag="--label")
+    get_column(table, column, file, flag="--label")
+    table = _read_written_columns(table, file, config)
+    labels = table.column(column)
     mask = mask_filled(labels)
     labels = pc.utf8_trim_whitespace(labels) if is_text(labels) else labels
     note_left_out(mask, f"a label in '{column}'", file, notes)
@@ -139,7 +144,18 @@ def _read_source(
             f"'{config.text}' and '{column}'."
         )
     positions = np.arange(table.num_rows)
-    return StudySource(name, file, table, labels, positions, f"the label '{column}'").where(mask)
+    label = f"the label '{column}'"
+    source = StudySource(name, file, table, labels, positions, label, cells=cells)
+    return source.where(mask)
+
+
+def _read_written_columns(table: pa.Table, file: str, config: StudyConfig) -> pa.Table:
+    """Read texts that are numbers or dates in a label to cut, in weights and in times."""
+    names = {config.weight, config.time, config.label if config.cut else None}
+    for i, name in enumerate(table.column_names):
+        if name in names and is_text(table.column(name)):
+            table = table.set_column(i, name, read_written(table.column(name), name, file, config))
+    return table
 
 
 def _mask_texts(table: pa.Table, name: str, file: str) -> pa.ChunkedArray:
@@ -214,14 +230,25 @@ def _input_columns(source: StudySource, config: StudyConfig) -> list[str]:
     return features
 
 
-def _read_inputs(source: StudySource, config: StudyConfig) -> Inputs:
+def _read_inputs(
+    logs: StudySource, golden: StudySource | None, config: StudyConfig
+) -> dict[str, Inputs]:
+    """Return what the model reads, by the name of the source."""
+    sources = [source for source in (logs, golden) if source is not None]
+    if config.kind != "table":
+        return {source.name: _read_one(source, config) for source in sources}
+    for source in sources:
+        check_finite(source, _input_columns(source, config))
+    features = learn_features(logs, _input_columns(logs, config), config)
+    matched = {} if golden is None else {"golden": match_features(golden, features)}
+    return {"logs": features, **matched}
+
+
+def _read_one(source: StudySource, config: StudyConfig) -> Inputs:
     if source.images is not None:
         return source.images
-    columns = _input_columns(source, config)
-    if config.text is None:
-        return source.table.select(columns)
-    texts = source.column(config.text)
-    return redact(texts) if config.redact else texts
+    texts: list[str] = source.column(str(config.text))
+    return cast(list[str], redact(texts)) if config.redact else texts
 
 
 def check_labels(source: StudySource, outside: NDArray[np.bool_], config: StudyConfig) -> None:
@@ -327,10 +354,10 @@ def check_finite(source: StudySource, features: Sequence[str]) -> None:
             )
 
 
-def check_table(table: pa.Table, categories: Sequence[str], file: str) -> None:
-    """Raise `InputError` for dates, ids, free text and other columns that cannot be encoded."""
+def check_table(table: Table, categories: Sequence[str], file: str) -> None:
+    """Raise `InputError` for ids, free text and other columns that cannot be encoded."""
     reasons: dict[str, str] = {}
-    for name in table.column_names:
+    for name in table.names:
         encoder = TableEncoder(categories=[name] if name in categories else [])
         try:
             with ignore_column_warnings():  # training warns about them

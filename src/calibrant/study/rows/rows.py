@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from calibrant.data.encoders.table_columns import Table
 from calibrant.data.splits import SplitPart, Splits
 from calibrant.inputs import FloatArray, IntArray
 
-Inputs: TypeAlias = list[str] | pa.Table | NDArray[np.uint8]
+Inputs: TypeAlias = list[str] | Table | NDArray[np.uint8]
 """What a model reads: texts, a table, or images (n, H, W, C)."""
 
 OUTSIDE = -1
@@ -127,7 +127,7 @@ def take_rows(rows: SplitRows, indices: IntArray) -> SplitRows:
     elif isinstance(rows.inputs, np.ndarray):
         inputs = rows.inputs[indices]
     else:
-        inputs = rows.inputs.take(pa.array(indices))
+        inputs = rows.inputs.take(indices)
     weights = None if rows.weights is None else rows.weights[indices]
     positions = None if rows.positions is None else rows.positions[indices]
     return SplitRows(inputs, rows.codes[indices], weights, positions)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from calibrant.data.row_files import Cells
 from calibrant.errors import InputError
 from calibrant.files.missing_column import missing_column_error
 from calibrant.inputs import IntArray
@@ -31,6 +32,7 @@ class StudySource:
     positions : (n,) position of each row in the file, from 0
     label : how error messages refer to the labels, like "the label 'reason'"
     images : (n, H, W, C) the images; None for texts and tables
+    cells : all rows of the file with the cells as they are; None for images
     """
 
     name: str
@@ -40,6 +42,7 @@ class StudySource:
     positions: IntArray
     label: str
     images: NDArray[np.uint8] | None = None
+    cells: Cells | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -64,6 +67,12 @@ class StudySource:
             positions=self.positions[rows],
             images=None if self.images is None else self.images[rows],
         )
+
+    def cell_texts(self, name: str) -> pa.ChunkedArray | None:
+        """Return the cells of a column as texts, where the file has no types, as CSV."""
+        if self.cells is None or name not in self.cells.untyped:
+            return None
+        return self.cells.table.column(name).take(pa.array(self.positions))
 
     def column(self, name: str) -> list[Any]:
         """Return a column as Python values; a missing column raises `InputError`."""

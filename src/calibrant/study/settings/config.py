@@ -38,6 +38,12 @@ OOD = ("auto", "energy", "entropy", "max_logit", "unreadable", "none")
 RESAMPLE = ("over", "under", "smote")
 """Ways to resample the train rows by class."""
 
+DECIMAL = (".", ",")
+"""Decimal marks."""
+
+DATES = ("dmy", "mdy")
+"""Orders of dates: day or month first."""
+
 OVERLAP = ("refuse", "drop")
 """Ways to handle log rows that are also in the golden set."""
 
@@ -67,6 +73,9 @@ class StudyConfig:
     out_of_scope : label of rows that belong to no class; None if there are none
     drop : columns of a table that are left out
     categories : numeric columns of a table that are categories
+    decimal : decimal mark of numbers in text cells, "." or ",", where the values leave it open
+    missing : words for a missing value in a table, besides the usual ones like "n/a"
+    dates : "dmy" (day first) or "mdy" (month first), where the values leave it open
     cut : whether to cut a numeric label into "low" and "high" at the train median
     group : column whose equal values stay in one split, or None
     time : column by which the logs are split into earlier and later rows, or None
@@ -128,6 +137,9 @@ class StudyConfig:
     out_of_scope: str | None = None
     drop: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
+    dates: str | None = None
     cut: bool = False
     group: str | None = None
     time: str | None = None
@@ -281,6 +293,9 @@ class StudyConfig:
                 out[name] = checks.check_integer(name, getattr(self, name), least=1)
         if self.shares is not None:
             out["shares"] = checks.parse_shares(self.shares)
+        for name, choices in (("decimal", DECIMAL), ("dates", DATES)):
+            if getattr(self, name) is not None:
+                out[name] = checks.check_choice(name, getattr(self, name), choices)
         if self.resample is not None:
             out["resample"] = checks.check_choice("resample", self.resample, RESAMPLE)
         return out
@@ -302,6 +317,7 @@ _TEXTS = {
 _LISTS = {
     "drop": "row_id",
     "categories": "shop",
+    "missing": "oops",
     "candidates": "focal:gamma=3",
     "hold": "item_defective: precision>=0.85",
 }

@@ -33,6 +33,9 @@ NOT_FOR_IMAGES: Mapping[str, tuple[Any, str]] = {
     "time": (None, f"{_NO_COLUMN}: images are divided at random"),
     "drop": ((), "is about columns of a table, but the rows are images"),
     "categories": ((), "is about columns of a table, but the rows are images"),
+    "decimal": (None, "is about columns of a table, but the rows are images"),
+    "missing": ((), "is about columns of a table, but the rows are images"),
+    "dates": (None, "is about columns of a table, but the rows are images"),
     "cut": (False, f"is about a column of numbers, but images have none: {_LABELS}"),
     "redact": (True, "is about texts, but the rows are images"),
 }
@@ -94,7 +97,7 @@ def check_kind(config: StudyConfig) -> None:
             "add --images."
         )
     if config.kind == "text":
-        for name in ("drop", "categories"):
+        for name in ("drop", "categories", "missing"):
             if getattr(config, name):
                 raise InputError(
                     f"{name} is about columns of a table, but only the column {config.text!r} is "

@@ -173,9 +173,8 @@ NO_TABLES = [
     ({"a": [[1], [2]]}, ("numbers", "booleans", "text", "got list")),
     ({"a": [b"x"]}, ("got binary",)),
     ({"a": ["ok", "a\ud800"]}, ("row 1", "not valid Unicode")),
-    ({"a": [datetime.date(2024, 1, 1)]}, ("dates or times", "convert them to numbers")),
-    (pd.DataFrame({"a": pd.to_timedelta([1, 2])}), ("dates or times",)),
-    (pl.DataFrame({"a": [datetime.datetime(2024, 1, 1)]}), ("dates or times",)),
+    (pd.DataFrame({"a": pd.to_timedelta([1, 2])}), ("duration", "convert", "numbers or dates")),
+    ({"a": [datetime.date(2024, 1, 1), "x"]}, ("contains date", "str")),
 ]
 
 

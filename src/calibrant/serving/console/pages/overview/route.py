@@ -11,7 +11,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
+from calibrant.data.encoders.category_column import CategoryColumn
 from calibrant.data.encoders.input_columns import format_names
+from calibrant.data.encoders.table_encoder import is_plain
+from calibrant.data.encoders.table_features import EncodedColumn
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.overview.shift import has_profile
 from calibrant.serving.console.pages.overview.traffic import WINDOWS, Window
@@ -69,9 +72,16 @@ def _example(served: Served) -> dict[str, Any]:
         return {"text": "the zip broke on the first day"}
     if served.reads == "logits":
         return {"logits": [float(k == 0) for k in range(len(served.classes))]}
-    columns = served.bundle.columns
-    numbers: dict[str, Any] = dict.fromkeys(columns.numbers, 0)
-    return {"row": numbers | dict.fromkeys(columns.texts, "")}
+    scorer = served.bundle.scorer
+    assert scorer is not None  # it reads tables
+    columns = scorer.encoder.columns_  # type: ignore[union-attr]
+    return {"row": {column.name: _example_value(column) for column in columns}}
+
+
+def _example_value(column: EncodedColumn) -> Any:
+    if isinstance(column, CategoryColumn):
+        return ""
+    return 0 if is_plain(column) else column.format.example
 
 
 def _values(example: dict[str, Any]) -> int:

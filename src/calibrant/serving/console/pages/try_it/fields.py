@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calibrant.data.encoders.category_column import CategoryColumn
+from calibrant.data.encoders.date_column import DateColumn
+from calibrant.data.encoders.number_format import PLAIN
+from calibrant.data.encoders.table_columns import Format
+from calibrant.data.encoders.table_features import EncodedColumn
 from calibrant.serving.bundle_slot import Served
 from calibrant.study.report.wording import shown_name
 
-Kind = Literal["text", "number", "category", "logit"]
+Kind = Literal["text", "number", "category", "date", "logit"]
 
 MAX_FIELDS = 100  # With more fields than this, a row is pasted as a whole
 
@@ -25,6 +29,7 @@ class Field:
     kind: Kind
     column: CategoryColumn | None = None  # encoding of a categorical column, else None
     mean: float | None = None  # mean of a numeric column in the train rows, else None
+    format: Format | None = None  # how numbers or dates are written, else None
 
     @property
     def label(self) -> str:
@@ -42,7 +47,9 @@ class Field:
         if self.kind == "category":
             some = [shown_name(name) for name in self.known[:_MAX_HINTS]]
             return ", ".join(some) + (", …" if len(self.known) > _MAX_HINTS or self.pools else "")
-        return "a number" if self.mean is None else f"a number; mean {self.mean:.4g}"
+        like = "" if self.format in (None, PLAIN) else f" like {self.format.example}"
+        mean = "" if self.mean is None else f"; mean {self.mean:.4g}"
+        return f"a {'date' if self.kind == 'date' else 'number'}{like}{mean}"
 
     @property
     def pools(self) -> bool:
@@ -59,9 +66,12 @@ def list_fields(served: Served) -> tuple[Field, ...]:
     scorer = served.bundle.scorer
     assert scorer is not None  # it reads tables
     columns = scorer.encoder.columns_  # type: ignore[union-attr]
-    return tuple(
-        Field(f"value-{i}", each.name, "category", each)
-        if isinstance(each, CategoryColumn)
-        else Field(f"value-{i}", each.name, "number", mean=each.mean)
-        for i, each in enumerate(columns)
-    )
+    return tuple(_field(f"value-{i}", column) for i, column in enumerate(columns))
+
+
+def _field(key: str, column: EncodedColumn) -> Field:
+    if isinstance(column, CategoryColumn):
+        return Field(key, column.name, "category", column)
+    if isinstance(column, DateColumn):
+        return Field(key, column.name, "date", format=column.format)
+    return Field(key, column.name, "number", mean=column.mean, format=column.format)

@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from pydantic import ValidationError
 
 from calibrant.client.messages import Input
 from calibrant.data.encoders.input_columns import format_names
+from calibrant.data.encoders.number_format import PLAIN
+from calibrant.data.encoders.table_columns import Format
 from calibrant.formatting import quote_name, sentence
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.predictions.wording import make_visible
@@ -167,8 +170,11 @@ def _build_input(values: Mapping[str, str], fields: Sequence[Field]) -> Input:
 
 def _parse_value(each: Field, typed: str) -> str | float | None:
     text = typed.strip()
-    if each.kind == "category":
-        return text or None
+    if each.kind == "category" or each.format not in (None, PLAIN):
+        return text or None  # as typed; a format is read as in requests
+    if each.format is not None:
+        number = float(each.format.read(pa.array([text]))[0][0])
+        return None if math.isnan(number) else number
     return float(text) if text else None
 
 
@@ -179,12 +185,26 @@ def _field_fault(each: Field, typed: str) -> str | None:
         return None if text else "Enter a message: this one is empty."
     if each.kind == "category":
         return _unknown_category(each, text)
+    if each.format is not None:
+        return _unreadable_value(each, each.format, text)
     if not text:
-        return "Enter a number: the logit of this class." if each.kind == "logit" else None
+        return "Enter a number: the logit of this class."
     if _NUMBER.fullmatch(text) is None:
         comma = ": use a decimal point, as in 2.5" if "," in text else ""
         return f"{_quoted(text)} is not a number{comma}."
     return None if math.isfinite(float(text)) else f"{_quoted(text)} is too large."
+
+
+def _unreadable_value(each: Field, format: Format, text: str) -> str | None:
+    """Report a text that is no number or date as in the train rows."""
+    if not len(format.read(pa.array([text]))[1]):
+        return None
+    if format == PLAIN:
+        if _NUMBER.fullmatch(text):
+            return f"{_quoted(text)} is too large."
+        comma = ": use a decimal point, as in 2.5" if "," in text else ""
+        return f"{_quoted(text)} is not a number{comma}."
+    return f"{_quoted(text)} is not a {each.kind} like {format.example}."
 
 
 def _unknown_category(each: Field, text: str) -> str | None:

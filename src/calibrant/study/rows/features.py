@@ -1,0 +1,98 @@
+"""The columns of a table that a model reads, as numbers, dates and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from calibrant.data.encoders.date_format import ISO
+from calibrant.data.encoders.number_format import PLAIN
+from calibrant.data.encoders.reading_error import ReadingError, list_rows
+from calibrant.data.encoders.table_columns import (
+    Column,
+    Table,
+    as_column,
+    is_date,
+    is_text,
+)
+from calibrant.data.encoders.text_reading import (
+    ReadingOptions,
+    check_points,
+    learn_format,
+    read_as,
+    read_texts,
+)
+from calibrant.errors import InputError
+from calibrant.study.rows.source import StudySource, get_column
+from calibrant.study.settings.config import StudyConfig
+
+
+def learn_features(logs: StudySource, names: Sequence[str], config: StudyConfig) -> Table:
+    """Return the features of the logs; learn how texts with numbers and dates are written.
+
+    Raises `InputError` for columns that no model can read, or that may be read in several ways.
+    """
+    columns: dict[str, Column] = {}
+    for name in names:
+        with _located(logs.file, logs.row_names):
+            columns[name] = as_column(logs.table.column(name), name=f"column '{name}'")
+    table = Table(tuple(names), tuple(columns.values()), len(logs), named=True)
+    with _located(logs.file, logs.row_names):
+        table = read_texts(table, reading_options(config), keep=config.categories)
+        fractions = [name for name in names if pt.is_floating(logs.table.column(name).type)]
+        for name in fractions if config.decimal is None else ():
+            words = logs.cell_texts(name)
+            if words is not None:
+                check_points(name, words.combine_chunks(), table.formats or {})
+    return table
+
+
+def match_features(golden: StudySource, like: Table) -> Table:
+    """Return the features of the golden set, read as those of the logs."""
+    columns = []
+    for name, known in zip(like.names, like.columns, strict=True):
+        given, words = get_column(golden.table, name, golden.file), golden.cell_texts(name)
+        with _located(golden.file, golden.row_names):
+            if is_text(known):
+                columns.append(as_column(given, name=f"column '{name}'"))
+                continue
+            column = as_column(given if words is None else words, name=f"column '{name}'")
+            plain = ISO if is_date(known) else PLAIN
+            columns.append(read_as(name, column, (like.formats or {}).get(name, plain)))
+    return Table(like.names, tuple(columns), len(golden), named=True, formats=like.formats)
+
+
+def read_written(
+    column: pa.ChunkedArray, name: str, file: str, config: StudyConfig
+) -> pa.ChunkedArray:
+    """Return a text column other than a feature as numbers or dates, if that is what it holds."""
+    with _located(file, lambda rows: [f"{row + 1:,}" for row in rows]):
+        words = as_column(column, name=f"column '{name}'")
+        found = learn_format(name, words, reading_options(config))
+    if found is None:
+        return column
+    return pa.chunked_array([pa.array(found.format.read(words)[0], from_pandas=True)])
+
+
+def reading_options(config: StudyConfig) -> ReadingOptions:
+    """Return what the settings say about texts that are numbers or dates."""
+    return ReadingOptions(config.decimal, config.missing, config.dates)
+
+
+@contextmanager
+def _located(file: str, row_names: Callable[[Sequence[int]], list[str]]) -> Iterator[None]:
+    """Name the file and its rows in errors about columns."""
+    try:
+        yield
+    except ReadingError as error:
+
+        def name_rows(rows: Sequence[int], n: int) -> str:
+            return list_rows("data row", row_names(rows), n)
+
+        subject = f"{file}: column '{error.column}'"
+        raise InputError(error.describe(subject, name=name_rows, command=True)) from None
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None

@@ -52,15 +52,17 @@ def test_a_column_has_the_type_of_all_its_cells(tmp_path):
 
 
 def test_numbers_with_one_word_far_below_are_text(tmp_path):
-    file = file_of(tmp_path, "a,b\n" + "12,1\n" * 600_000 + "none,2\n")
+    file = file_of(tmp_path, "a,b\n" + "12,1\n" * 600_000 + "oops,2\n")
     table = read_rows(file)
     assert types(table) == ["string", "int64"]
     assert table["a"][0].as_py() == "12"
-    assert table["a"][-1].as_py() == "none"
+    assert table["a"][-1].as_py() == "oops"
 
 
 def test_words_for_missing_numbers_are_missing_and_stay_words_in_text(tmp_path):
-    assert column(tmp_path, "1", "NA", "null", " ", "NaN").to_pylist() == [1] + [None] * 4
+    words = ["NA", "null", " ", "NaN", "n/a", "-", "None", "#N/A", "nan"]
+    assert column(tmp_path, "1", *words).to_pylist() == [1] + [None] * len(words)
+    assert column(tmp_path, "2024-01-31", "-").null_count == 1
     assert column(tmp_path, "Namibia", "NA", "None", " ").to_pylist() == [
         "Namibia",
         "NA",

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calibrant.data.encoders.date_format import EXAMPLES, DateFormat, DateTexts, Mask
+from calibrant.data.encoders.date_format import EXAMPLES, DateArray, DateFormat, DateTexts, Mask
 from calibrant.data.encoders.number_format import (
     MARKS,
     PLAIN,
@@ -349,11 +349,11 @@ def read_texts(table: Table, options: ReadingOptions, *, keep: Collection[str] =
         learned[name].format.read(column)[0] if name in learned else column
         for name, column in pairs
     )
-    formats = _share_decimal(table, learned, options)
+    formats = _settle_formats(table, learned, options)
     return replace(table, columns=columns, formats=formats)
 
 
-def _share_decimal(
+def _settle_formats(
     table: Table, learned: Mapping[str, Learned], options: ReadingOptions
 ) -> dict[str, Format]:
     """Return the formats of all columns, also for texts that come later where numbers were.
@@ -378,8 +378,14 @@ def _share_decimal(
             whole = commas and _is_whole(column)
             formats[name] = NumberFormat("," if whole else ".", missing=options.missing)
         elif is_date(column):
-            formats[name] = DateFormat(missing=options.missing)
+            formats[name] = DateFormat("time" if _is_time(column) else "ymd", options.missing)
     return {name: format for name, format in formats.items() if format != PLAIN}
+
+
+def _is_time(dates: DateArray) -> bool:
+    """Return whether dates are times of the day, which are those of the first day of 1970."""
+    present = dates[~np.isnat(dates)]
+    return len(present) > 0 and bool((present.astype("M8[D]") == np.datetime64(0, "D")).all())
 
 
 def _is_whole(values: FloatArray) -> bool:

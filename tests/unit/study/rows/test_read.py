@@ -105,7 +105,7 @@ def test_numbers_as_labels_stay_numbers_also_where_one_is_missing(tmp_path):
 def test_groups_stay_together_and_time_goes_forward(tmp_path):
     table_file(tmp_path)
     grouped = read_study_rows(table_config(tmp_path, group="customer", drop=("day",)))
-    assert "customer" not in grouped["train"].inputs.column_names
+    assert "customer" not in grouped["train"].inputs.names
     later = read_study_rows(table_config(tmp_path, time="day", drop=("customer",), seeds=(0, 1)))
     names = ("train", "steer", "choice", "calibrate", "test")
     order = [later.splits.parts()[name].ids for name in names]
@@ -142,10 +142,10 @@ def test_a_golden_set_without_a_class_says_so(tmp_path):
 def test_columns_that_cannot_be_learned_from_are_all_named(tmp_path):
     settings = table_config(tmp_path, drop=())
     head, *lines = (tmp_path / "table.csv").read_text(encoding="utf-8").splitlines()
-    rows = [f"{head},when,id"]
-    rows += [f"{line},2026-01-{i % 28 + 1:02d}T10:00:00,row{i}" for i, line in enumerate(lines)]
+    rows = [f"{head},ticket,id"]
+    rows += [f"{line},t{i},row{i}" for i, line in enumerate(lines)]
     (tmp_path / "table.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    with refuses(InputError, "leave it out", "--drop 'when' --drop 'id'"):
+    with refuses(InputError, "leave it out", "--drop 'ticket' --drop 'id'"):
         read_study_rows(settings)
 
 

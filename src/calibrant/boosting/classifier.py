@@ -37,7 +37,7 @@ class BoostingClassifier(TableInput):
 
     Parameters
     ----------
-    clean, categories, drop, max_categories, fold_case : see `TableEncoder`
+    clean, categories, drop, max_categories, fold_case, decimal, missing, dates : see `TableEncoder`
     loss : a name like "ce", "adafocal", "focal:gamma=3" or "ce:weight=balanced", with the options
         of the loss in `calibrant.losses`; sums and losses of your own have no objective
     n_estimators : maximum number of rounds; a round adds one tree for two classes, else one for
@@ -101,6 +101,9 @@ class BoostingClassifier(TableInput):
         drop: Sequence[str] = (),
         max_categories: int = 50,
         fold_case: bool = True,
+        decimal: str | None = None,
+        missing: Sequence[str] = (),
+        dates: str | None = None,
         loss: str = "ce",
         n_estimators: int = 2000,
         learning_rate: float = 0.05,
@@ -126,6 +129,9 @@ class BoostingClassifier(TableInput):
         self.drop = drop
         self.max_categories = max_categories
         self.fold_case = fold_case
+        self.decimal = decimal
+        self.missing = missing
+        self.dates = dates
         self.loss = loss
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate

@@ -8,16 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.encoders.category_column import CategoryColumn
+from calibrant.data.encoders.date_column import DateColumn
 from calibrant.data.encoders.table_columns import Column
 from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.inputs import FloatArray
 
 
 def tree_features(encoder: TableEncoder, table: Any) -> FloatArray:
-    """Return one feature (n, columns) for each column that the encoder reads.
+    """Return the features (n, d) of rows: one of each column, and one of each part of a date.
 
     The codes of a category column are those of `CategoryColumn`. A category that the train rows did
-    not have counts as a missing value, or as one of the rare ones if these share a code.
+    not have counts as a missing value, or as one of the rare ones if these share a code. A date is
+    its days since 1970 and the parts that `DateColumn` uses.
 
     Examples
     --------
@@ -27,10 +29,13 @@ def tree_features(encoder: TableEncoder, table: Any) -> FloatArray:
            [nan, nan]])
     """
     rows = encoder.match(table)
-    features = np.empty((len(rows), len(encoder.columns_)))
-    for place, (learned, column) in enumerate(zip(encoder.columns_, rows.columns, strict=True)):
-        features[:, place] = _codes(learned, column) if _is_category(learned) else column
-    return features
+    pairs = zip(encoder.columns_, rows.columns, strict=True)
+    return np.column_stack([_values(learned, column) for learned, column in pairs])
+
+
+def tree_feature_names(encoder: TableEncoder) -> list[str]:
+    """Return the names of the features, those of their columns but for parts of dates."""
+    return [name for column in encoder.columns_ for name in _names(column)]
 
 
 def unreadable_rows(encoder: TableEncoder, table: Any) -> NDArray[np.bool_]:
@@ -44,7 +49,18 @@ def unreadable_rows(encoder: TableEncoder, table: Any) -> NDArray[np.bool_]:
 
 def category_places(encoder: TableEncoder) -> list[int]:
     """Return the positions of the features that are categories."""
-    return [place for place, column in enumerate(encoder.columns_) if _is_category(column)]
+    is_category = [_is_category(column) for column in encoder.columns_ for _ in _names(column)]
+    return np.flatnonzero(is_category).tolist()
+
+
+def _names(column: Any) -> tuple[str, ...]:
+    return column.numbers if isinstance(column, DateColumn) else (column.name,)
+
+
+def _values(learned: Any, column: Column) -> FloatArray:
+    if isinstance(learned, DateColumn):
+        return learned.read_numbers(column)
+    return np.asarray(_codes(learned, column) if _is_category(learned) else column)
 
 
 def _is_category(column: Any) -> bool:

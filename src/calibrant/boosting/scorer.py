@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.boosting.features import tree_features, unreadable_rows
+from calibrant.boosting.features import tree_feature_names, tree_features, unreadable_rows
 from calibrant.boosting.trees import Trees
 from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.explanation import Explanation
@@ -56,10 +56,10 @@ class BoostingScorer(RowScorer):
         super().__init__(encoder)
         if not isinstance(encoder, TableEncoder):
             raise InputError(f"boosted trees read tables, but the encoder is of a {self.kind}.")
-        if trees.n_features not in (None, len(encoder.columns_)):
+        names = tree_feature_names(encoder)
+        if trees.n_features not in (None, len(names)):
             raise InputError(
-                f"the trees read {trees.n_features} columns, but the encoder gives "
-                f"{len(encoder.columns_)}."
+                f"the trees read {trees.n_features} columns, but the encoder gives {len(names)}."
             )
         self.trees, self.objective = trees, dict(objective)
         self._set_classes(len(trees.start), shift, classes)
@@ -102,13 +102,13 @@ class BoostingScorer(RowScorer):
         """
         features = tree_features(self._table_encoder, inputs)
         values, base = self.trees.contributions(features)
-        names = [column.name for column in self._table_encoder.columns_]
+        names = tree_feature_names(self._table_encoder)
         base = base if self.shift is None else base - self.shift
         return Explanation.from_array(names, values, base=base)
 
     def trial(self) -> FloatArray:
         """Return the trees' own logits of one made-up row."""
-        return self.trees.predict(np.zeros((1, len(self._table_encoder.columns_))))
+        return self.trees.predict(np.zeros((1, len(tree_feature_names(self._table_encoder)))))
 
     def save(self, folder: Path, prefix: str = "") -> dict[str, Any]:
         """Write `model.txt`; return what `load` takes."""

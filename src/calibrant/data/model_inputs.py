@@ -50,7 +50,7 @@ def columns_of(encoder: Encoder, column: str | None) -> InputColumns:
     for each in encoder.columns_:
         kind = "texts" if isinstance(each, CategoryColumn) else "numbers"
         names[kind if is_plain(each) else "formatted"].append(each.name)
-    return InputColumns(**{kind: tuple(found) for kind, found in names.items()})
+    return InputColumns(**{kind: tuple(listed) for kind, listed in names.items()})
 
 
 def as_inputs(inputs: Any, encoder: Encoder, column: str | None) -> Any:

@@ -70,7 +70,7 @@ class DateFormat:
     missing: tuple[str, ...] = ()  # words for a missing value besides `MISSING`
 
     def read(self, words: pa.Array) -> tuple[DateArray, IntArray]:
-        """Return the dates (n,) of texts, NaT where missing, and the rows that are none."""
+        """Return the dates (n,) of texts, NaT where missing, and the rows that are not one."""
         encoded = null_missing(words, self.missing).dictionary_encode()
         dates = DateTexts.from_texts(encoded.dictionary).read(self.order)
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)

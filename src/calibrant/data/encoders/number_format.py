@@ -132,12 +132,13 @@ class NumberFormat:
     missing: tuple[str, ...] = ()  # words for a missing value besides `MISSING`
 
     def read(self, words: pa.Array) -> tuple[FloatArray, NDArray[np.int64]]:
-        """Return the numbers (n,) of texts, NaN where missing, and the rows that are none."""
+        """Return the numbers (n,) of texts, NaN where missing, and the rows that are not one."""
         texts = null_missing(words, self.missing)
         if self.is_plain:
             plain = cast_numbers(texts)
-            if plain is not None:
-                return plain, np.flatnonzero(np.isinf(plain))
+            # A row must not depend on the others, so a text that is only NaN here is a stray.
+            if plain is not None and np.isfinite(plain).sum() == len(texts) - texts.null_count:
+                return plain, np.empty(0, dtype=np.int64)
         encoded = texts.dictionary_encode()
         values, fits = self._read_distinct(encoded.dictionary)
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -176,6 +177,11 @@ class NumberFormat:
         values = np.full(len(texts), np.nan)
         if fits.any():
             values[fits] = numerals.filter(fits).values(self.decimal)
+        if self.is_plain:
+            lower = pc.utf8_lower(texts)
+            for word, value in (("true", 1.0), ("false", 0.0)):
+                same = np.asarray(pc.equal(lower, word).to_numpy(zero_copy_only=False), dtype=bool)
+                values[same], fits = value, fits | same
         return values, fits & ~np.isinf(values)
 
     def _allows(self, numerals: Numerals) -> NDArray[np.bool_]:

@@ -99,7 +99,7 @@ class ReadingError(InputError):
         command: bool = False,
     ) -> str:
         """Return the error as a sentence; `name` names rows, `command` names flags as remedies."""
-        said = " ".join(
+        problem = " ".join(
             part if isinstance(part, str) else f"{part.value[:60]!r} ({name(part.rows, part.n)})"
             for part in self.parts
             if part
@@ -107,7 +107,7 @@ class ReadingError(InputError):
         fixes = [each.on_command_line() if command else each.in_python() for each in self.remedies]
         fixes = [self.else_, *fixes] if self.else_ else fixes
         listed = fixes[0] if len(fixes) == 1 else f"{', '.join(fixes[:-1])}, or {fixes[-1]}"
-        return f"{subject or f'column {self.column!r}'} {said}: {listed}{self._also()}."
+        return f"{subject or f'column {self.column!r}'} {problem}: {listed}{self._also()}."
 
     def _also(self) -> str:
         if not self.others:

@@ -209,13 +209,13 @@ class TableEncoder:
             "max_categories": int(self.max_categories),
             "fold_case": bool(self.fold_case),
         }
-        given = {"decimal": self.decimal, "missing": list(self.missing), "dates": self.dates}
-        given = {name: value for name, value in given.items() if value}
-        plain = not given and all(is_plain(column) for column in self.columns_)
+        reading = {"decimal": self.decimal, "missing": list(self.missing), "dates": self.dates}
+        reading = {name: value for name, value in reading.items() if value}
+        plain = not reading and all(is_plain(column) for column in self.columns_)
         return {
             "format": 1 if plain else FORMAT,
             "kind": "table",
-            "options": options | given,
+            "options": options | reading,
             "columns_in": list(self.columns_in_),
             "named": self.named_,
             "columns": [column.to_dict() for column in self.columns_],

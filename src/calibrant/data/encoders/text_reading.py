@@ -97,10 +97,10 @@ class TextColumn:
     def spots(self, values: Mask, most: int = _WORDS) -> list[Spot]:
         """Return where the first of these values are."""
         chosen = np.flatnonzero(values & self.present)[:most]
-        found = [np.flatnonzero(self.codes == i) for i in chosen]
+        places = [np.flatnonzero(self.codes == i) for i in chosen]
         return [
             Spot(self.texts[int(i)].as_py(), tuple(rows[:5].tolist()), len(rows))
-            for i, rows in zip(chosen, found, strict=True)
+            for i, rows in zip(chosen, places, strict=True)
         ]
 
     @cached_property
@@ -129,9 +129,9 @@ def learn_format(name: str, words: pa.Array, options: ReadingOptions) -> Learned
         return None
     sample = Numerals.from_texts(column.sample)
     if (sample.fits(".") | sample.fits(",")).mean() > 0.25:
-        found = _learn_numbers(column, options)
-        if found is not None:
-            return found
+        numbers = _learn_numbers(column, options)
+        if numbers is not None:
+            return numbers
     dates = DateTexts.from_texts(column.sample)
     if np.any([dates.fits(order) for order in EXAMPLES], axis=0).mean() > 0.25:
         return _learn_dates(column, options)
@@ -176,14 +176,14 @@ def _choose_decimal(
 ) -> str:
     """Return the decimal mark that the values of the column, or the options, decide."""
     only = {mark: by_mark[mark] & ~by_mark[other_mark(mark)] for mark in MARKS}
-    given = options.decimal
-    if given is not None:
-        against = column.n_rows(only[other_mark(given)])
+    mark = options.decimal
+    if mark is not None:
+        against = column.n_rows(only[other_mark(mark)])
         n = column.n_rows(by_mark["."] | by_mark[","])
-        certain = not only[given].any() and against > (1 - _MOST) * n
-        return other_mark(given) if certain else given
+        certain = not only[mark].any() and against > (1 - _MOST) * n
+        return other_mark(mark) if certain else mark
     if only["."].any() and only[","].any():
-        points, commas = (column.spots(only[mark], 1)[0] for mark in MARKS)
+        points, commas = (column.spots(only[each], 1)[0] for each in MARKS)
         raise ReadingError(
             column.name,
             ["has both decimal marks,", points, "and", commas],
@@ -310,11 +310,11 @@ def _choose_order(column: TextColumn, by_order: Mapping[str, Mask], options: Rea
             "write all of its dates alike",
         )
     decided = next((order for order in only if only[order].any()), None)
-    given = options.dates
-    if given is not None and (
+    order = options.dates
+    if order is not None and (
         decided is None or column.n_rows(only[decided]) <= (1 - _MOST) * column.n
     ):
-        decided = given
+        decided = order
     last = by_order["dmy"] & ~by_order["ymd"]
     if decided is None and last.any():
         what = "and no value tells whether the day or the month comes first"
@@ -337,12 +337,12 @@ def read_texts(table: Table, options: ReadingOptions, *, keep: Collection[str] =
     for name, column in pairs:
         if is_text(column) and name not in keep:
             try:
-                found = learn_format(name, column, options)
+                format = learn_format(name, column, options)
             except ReadingError as error:
                 errors.append(error)
                 continue
-            if found is not None:
-                learned[name] = found
+            if format is not None:
+                learned[name] = format
     if errors:
         raise errors[0].with_others([error.column for error in errors[1:]])
     columns = tuple(
@@ -377,7 +377,7 @@ def _settle_formats(
         elif column is not None and is_number(column):
             whole = commas and _is_whole(column)
             formats[name] = NumberFormat("," if whole else ".", missing=options.missing)
-        elif is_date(column):
+        elif column is not None and is_date(column):
             formats[name] = DateFormat("time" if _is_time(column) else "ymd", options.missing)
     return {name: format for name, format in formats.items() if format != PLAIN}
 
@@ -403,10 +403,11 @@ def read_as(name: str, column: Column, format: Format) -> Column:
             return values
         value = column[int(strays[0])].as_py()
         same = [int(row) for row in strays if column[int(row)].as_py() == value]
-        like = f"is not a {kind} like {format.example!r}"
+        spot = Spot(value, tuple(same[:5]), len(same))
+        like = f"which is not a {kind} like {format.example!r}"
         raise ReadingError(
             name,
-            [f"was {was} in fit, but", Spot(value, tuple(same[:5]), len(same)), like],
+            [f"was {was} in fit, but contains the text", spot, like],
             [],
             "correct that cell, or leave it empty",
         )

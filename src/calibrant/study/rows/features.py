@@ -54,12 +54,12 @@ def match_features(golden: StudySource, like: Table) -> Table:
     """Return the features of the golden set, read as those of the logs."""
     columns = []
     for name, known in zip(like.names, like.columns, strict=True):
-        given, words = get_column(golden.table, name, golden.file), golden.cell_texts(name)
+        cells, words = get_column(golden.table, name, golden.file), golden.cell_texts(name)
         with _located(golden.file, golden.row_names):
             if is_text(known):
-                columns.append(as_column(given, name=f"column '{name}'"))
+                columns.append(as_column(cells, name=f"column '{name}'"))
                 continue
-            column = as_column(given if words is None else words, name=f"column '{name}'")
+            column = as_column(cells if words is None else words, name=f"column '{name}'")
             plain = ISO if is_date(known) else PLAIN
             columns.append(read_as(name, column, (like.formats or {}).get(name, plain)))
     return Table(like.names, tuple(columns), len(golden), named=True, formats=like.formats)
@@ -71,10 +71,10 @@ def read_written(
     """Return a text column other than a feature as numbers or dates, if that is what it holds."""
     with _located(file, lambda rows: [f"{row + 1:,}" for row in rows]):
         words = as_column(column, name=f"column '{name}'")
-        found = learn_format(name, words, reading_options(config))
-    if found is None:
+        learned = learn_format(name, words, reading_options(config))
+    if learned is None:
         return column
-    return pa.chunked_array([pa.array(found.format.read(words)[0], from_pandas=True)])
+    return pa.chunked_array([pa.array(learned.format.read(words)[0], from_pandas=True)])
 
 
 def reading_options(config: StudyConfig) -> ReadingOptions:

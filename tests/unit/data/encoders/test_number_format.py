@@ -144,3 +144,11 @@ def test_a_text_is_a_number_or_a_stray_whatever_it_holds(texts):
 def test_a_format_survives_its_record(format):
     assert NumberFormat.from_dict(format.to_dict()) == format
     assert read([format.example], format)[1] == []
+
+
+def test_a_row_does_not_depend_on_the_others():
+    texts = ["4.05", "true", "False", "nAn", "Infinity", "oops", "+5", "1"]
+    values, strays = read(texts, PLAIN)
+    assert strays == [3, 4, 5]
+    assert [values[i] for i in (0, 1, 2, 6, 7)] == [4.05, 1.0, 0.0, 5.0, 1.0]
+    assert [bool(read([text], PLAIN)[1]) for text in texts] == [i in strays for i in range(8)]

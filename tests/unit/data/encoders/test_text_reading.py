@@ -60,8 +60,9 @@ def test_what_the_values_decide(texts, format):
 
 @pytest.mark.parametrize(
     "texts",
-    [["1", "2"], ["4.05", "1e5"], ["true", "false"], ["a", "b", "1"], ["1.2.3", "1.2.4"], ["", "NA"],
-     ["A1", "A2"], ["1-2", "3-4"], [f"id{i}" for i in range(300)], ["10.0.0.1", "10.0.0.2"]],
+    [["1", "2"], ["4.05", "1e5"], ["true", "false"], ["a", "b", "1"], ["1.2.3", "1.2.4"],
+     ["", "NA"], ["A1", "A2"], ["1-2", "3-4"], [f"id{i}" for i in range(300)],
+     ["10.0.0.1", "10.0.0.2"]],
 )  # fmt: skip
 def test_other_texts_stay_texts(texts):
     assert learn(texts) is None

@@ -196,7 +196,7 @@ def _field_fault(each: Field, typed: str) -> str | None:
 
 
 def _unreadable_value(each: Field, format: Format, text: str) -> str | None:
-    """Report a text that is no number or date as in the train rows."""
+    """Report a text that is not a number or date as in the train rows."""
     if not len(format.read(pa.array([text]))[1]):
         return None
     if format == PLAIN:

@@ -43,7 +43,7 @@ class LinearClassifier(LinearEstimator, TableInput):
 
     Parameters
     ----------
-    clean, categories, drop, max_categories, fold_case : see `TableEncoder`
+    clean, categories, drop, max_categories, fold_case, decimal, missing, dates : see `TableEncoder`
     loss, C, steer_share, resample, correct_prior, seed : see `NgramClassifier`
 
     Attributes
@@ -65,7 +65,7 @@ class LinearClassifier(LinearEstimator, TableInput):
     'weight'
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # scikit-learn finds and sets parameters one by one
         self,
         *,
         clean: Mapping[str, Mapping[str, str | None]] | None = None,
@@ -73,6 +73,9 @@ class LinearClassifier(LinearEstimator, TableInput):
         drop: Sequence[str] = (),
         max_categories: int = 50,
         fold_case: bool = True,
+        decimal: str | None = None,
+        missing: Sequence[str] = (),
+        dates: str | None = None,
         loss: LossLike = "ce",
         C: float | Sequence[float] = _TABLE_PENALTIES,  # noqa: N803  # as scikit-learn calls it
         steer_share: float = 0.1,
@@ -85,6 +88,9 @@ class LinearClassifier(LinearEstimator, TableInput):
         self.drop = drop
         self.max_categories = max_categories
         self.fold_case = fold_case
+        self.decimal = decimal
+        self.missing = missing
+        self.dates = dates
         self.loss = loss
         self.C = C
         self.steer_share = steer_share

@@ -217,6 +217,15 @@ class TiesRows(Identity):
         return np.round(log_probs)
 
 
+class TiesRowsOfAClass(TiesRows):
+    keeps_ranking = False
+
+
+class ForgetsTheOtherClasses(TemperatureScaling):
+    def _keeps_order_of(self, position):
+        return True
+
+
 class TakesWeightsByTheirRoot(TemperatureScaling):
     def fit(self, logits, labels, weights=None, *, classes=None):
         weights = None if weights is None else np.sqrt(weights)
@@ -263,6 +272,9 @@ class KnowsNothing(Identity):
     keeps_argmax = False
     keeps_ranking = False
 
+    def _keeps_order_of(self, position):
+        return False
+
     def _new_logits(self, log_probs):
         return np.zeros_like(log_probs)
 
@@ -292,6 +304,10 @@ CAUGHT = {
     "bad input must be refused": [TakesNaN, TakesTooFewRows, TakesAnyWidth],
     "keeps_argmax must be true if declared": [MovesTheArgmax, LosesTheArgmaxOnBadLabels],
     "keeps_ranking must be true if declared": [TiesRows],
+    "keeps_order_of must be true of each class that it names": [
+        TiesRowsOfAClass,
+        ForgetsTheOtherClasses,
+    ],
     "a weight must equal a repetition, or be refused": [
         TakesWeightsByTheirRoot,
         TakesWeightsAllTheSame,

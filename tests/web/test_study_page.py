@@ -193,7 +193,7 @@ def test_cross_entropy_with_temperature_is_shown_beside_the_bundle(visit):
 def test_the_slider_of_a_promise_works(visit):
     page = visit()
     assert page.locator("#promise-0").inner_text() == "This is the point that carries the promise."
-    page.get_by_role("slider", name="Threshold for class").first.focus()
+    page.get_by_role("slider", name="Threshold on the decision score for class").first.focus()
     page.keyboard.press("ArrowRight")
     assert page.locator("#promise-0").inner_text().startswith("No promise here")
 

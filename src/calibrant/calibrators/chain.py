@@ -135,6 +135,9 @@ class Chain(Calibrator):
             rows = _transform_rows(step, rows)
         return False
 
+    def _keeps_order_of(self, position: int) -> bool:
+        return all(step.keeps_order_of(position) for step in self.steps_)
+
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         for step in self.steps_:
             log_probs = step._log_probs(logits)

@@ -21,14 +21,14 @@ def check_calibrator(
 ) -> None:
     """Check that a calibrator follows the calibrator contract.
 
-    Its declarations must be true: `keeps_argmax`, `keeps_ranking`, `takes_weights`,
-    `needs_every_class` and `fewest_rows`. Its predictions must not depend on the order of rows or
-    of more than two classes, on a constant added to a row's logits, on (n,) or (n, 2), on lists or
-    arrays, on class names or numbers. It must handle huge, separated, constant and random logits;
-    return finite probabilities that sum to 1; survive strict JSON bit for bit; follow
-    scikit-learn's parameter rules; not modify its arguments; forget an earlier fit; refuse bad
-    input with an `InputError`; and not raise the log loss of a large sample. Any `RuntimeWarning`
-    is a failure.
+    Its declarations must be true: `keeps_argmax`, `keeps_ranking`, `keeps_order_of`,
+    `takes_weights`, `needs_every_class` and `fewest_rows`. Its predictions must not depend on the
+    order of rows or of more than two classes, on a constant added to a row's logits, on (n,) or
+    (n, 2), on lists or arrays, on class names or numbers. It must handle huge, separated, constant
+    and random logits; return finite probabilities that sum to 1; survive strict JSON bit for bit;
+    follow scikit-learn's parameter rules; not modify its arguments; forget an earlier fit; refuse
+    bad input with an `InputError`; and not raise the log loss of a large sample. Any
+    `RuntimeWarning` is a failure.
 
     It is not a proof of calibration: a method can pass and still be of little use.
 

@@ -11,9 +11,12 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant.calibrators import Calibrator, Identity
+from calibrant.convert import log_odds_from_logits, log_probs_from_logits
 from calibrant.errors import InputError, NotFitted
 from calibrant.testing.calibrator_cases import (
+    CLOSE,
     CalibratorCase,
+    FloatArray,
     as_two_columns,
     degenerate_cases,
     draw_case,
@@ -29,6 +32,8 @@ from calibrant.testing.calibrator_cases import (
 _NEAR_TIE = 1e-3
 _GRID_LOG_ODDS = np.linspace(-12.0, 12.0, 97)
 """Log-odds in steps of 1/4, over a wider range than those of the rows."""
+
+_REST_DRAWS = 5  # Random shares of the other classes with which a class is tried
 
 
 def argmax(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
@@ -63,6 +68,34 @@ def ranking(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
             f"{name}: log-odds {_GRID_LOG_ODDS[at : at + 2]} became "
             f"P(positive) {np.exp(both[at : at + 2, 1])}",
         )
+
+
+def order_of_a_class(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check `keeps_order_of`: the probability of the class rises with the model's, and only so."""
+    rng = np.random.default_rng(seed)
+    for learned, name in _fit_variants(calibrator, case, seed):
+        for position in filter(learned.keeps_order_of, range(case.k)):
+            odds = np.stack(
+                [_new_log_odds(learned, position, rng, case.k) for _ in range(_REST_DRAWS)]
+            )
+            expect(
+                bool((np.diff(odds[0]) > 0).all()),
+                f"{name}: the probability of class {position} does not always rise",
+            )
+            expect(
+                bool(np.ptp(odds, axis=0).max() < CLOSE),
+                f"{name}: the probability of class {position} depends on the other classes",
+            )
+
+
+def _new_log_odds(
+    learned: Calibrator, position: int, rng: np.random.Generator, k: int
+) -> FloatArray:
+    """Return calibrated log-odds of a class on the grid; the others share the rest at random."""
+    rest = log_probs_from_logits(rng.normal(scale=2.0, size=(1, k - 1)))
+    logits = np.insert(np.repeat(rest, len(_GRID_LOG_ODDS), axis=0), position, _GRID_LOG_ODDS, 1)
+    odds = log_odds_from_logits(learned.predict_log_proba(logits))
+    return odds[:, position] if k > 2 else odds * (1.0 if position else -1.0)
 
 
 def weights(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
@@ -433,6 +466,7 @@ RULES: dict[str, Rule] = {
     "bad input must be refused": bad_input,
     "keeps_argmax must be true if declared": argmax,
     "keeps_ranking must be true if declared": ranking,
+    "keeps_order_of must be true of each class that it names": order_of_a_class,
     REPETITION: weights,
     "an absent class must be accepted or refused": absent_class,
     "a saved calibrator must load": saving,

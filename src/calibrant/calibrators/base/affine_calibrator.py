@@ -39,6 +39,18 @@ class AffineCalibrator(SoftmaxCalibrator):
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
         return Affine(self.weight_, self.intercept_)(self._features(log_probs))
 
+    def _keeps_order_of(self, position: int) -> bool:
+        if self.n_classes > 2:
+            return False
+        # Centred features are -u and u, and u rises with the log-odds.
+        first, second = self._slopes()
+        return second - first > 0
+
+    def _slopes(self) -> tuple[float, float]:
+        """Return by how much both features of two classes move the log-odds of the second."""
+        weight = np.diag(self.weight_) if self.weight_.ndim == 1 else self.weight_
+        return float(weight[1, 0] - weight[0, 0]), float(weight[1, 1] - weight[0, 1])
+
     def _restore(self, params: Mapping[str, Any]) -> None:
         super()._restore(params)
         k = len(self.classes_)

@@ -190,6 +190,39 @@ class Calibrator(BaseEstimator, ABC):
         """Same as `has_seen`, for checked rows whose classes are in the order of the fit."""
         return hasattr(self, "fitted_on_") and self.fitted_on_.shares(rows)
 
+    def keeps_order_of(self, position: int) -> bool:
+        r"""Return whether rows keep their strict order by the probability of one class.
+
+        .. math:: p'_k = g(p_k), \qquad g \text{ strictly increasing}
+
+        p is the model's probability of class k, p' the calibrated one. With two classes this is
+        true of every method that `keeps_ranking`. With more, nearly all methods also look at the
+        other classes: a temperature other than 1 moves :math:`p_k = 0.5` to different values for
+        the rest (0.5, 0) and (0.25, 0.25). It is not `keeps_argmax`, which compares the classes
+        of one row and not the rows of one class.
+
+        Parameters
+        ----------
+        position : k, from 0
+
+        Examples
+        --------
+        >>> from calibrant.calibrators import TemperatureScaling
+        >>> soft = TemperatureScaling(lowest=2.0, highest=2.0)
+        >>> soft.fit([0.0, 1.0], [0, 1]).keeps_order_of(1)
+        True
+        >>> soft.fit([[0.0, 1.0, 0.0], [0.0, 1.0, 2.0]], [1, 2], classes=[0, 1, 2])
+        TemperatureScaling(highest=2.0, lowest=2.0)
+        >>> soft.keeps_order_of(1)
+        False
+        """
+        if position not in range(self.n_classes):
+            raise InputError(
+                f"position must be from 0 to {self.n_classes - 1}, got {position!r}: there are "
+                f"{self.n_classes} classes."
+            )
+        return self._keeps_order_of(position)
+
     @property
     def n_classes(self) -> int:
         """Number of classes this calibrator was fitted on."""
@@ -244,6 +277,10 @@ class Calibrator(BaseEstimator, ABC):
 
         With two classes the result is (n, 2): both logarithms, so that neither rounds away.
         """
+
+    def _keeps_order_of(self, position: int) -> bool:
+        """Return `keeps_order_of` of a fitted calibrator; False if unknown."""
+        return self.n_classes == 2 and self.keeps_ranking
 
     def _remember(self, rows: CalibrationRows) -> None:
         """Store a sketch of the rows for `has_seen`."""

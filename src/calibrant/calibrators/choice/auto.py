@@ -338,6 +338,9 @@ class AutoCalibrator(Calibrator):
         """Delegate to the chosen calibrator, which was fitted on all rows."""
         return self.chosen_.has_seen_rows(rows)
 
+    def _keeps_order_of(self, position: int) -> bool:
+        return self.chosen_.keeps_order_of(position)
+
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         return self.chosen_._log_probs(logits)
 

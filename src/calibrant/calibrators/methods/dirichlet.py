@@ -51,5 +51,12 @@ class DirichletCalibration(AffineCalibrator):
     def _penalty(self, rows: CalibrationRows) -> Penalty:
         return odir(rows, self.strength)
 
+    def _keeps_order_of(self, position: int) -> bool:
+        if self.n_classes > 2:
+            return False
+        # The features log(1 - p) and log p fall and rise, each without bound on its own side.
+        first, second = self._slopes()
+        return first <= 0 <= second and first < second
+
     def _features(self, log_probs: FloatArray) -> FloatArray:
         return log_probs

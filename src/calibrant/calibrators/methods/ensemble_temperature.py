@@ -128,6 +128,11 @@ class EnsembleTemperatureScaling(SoftmaxCalibrator):
             shares = _squared_error_shares(parts, rows.labels, mass)
         self.shares_ = _enforce_logit_share(shares)
 
+    def _keeps_order_of(self, position: int) -> bool:
+        # Without the softened component p' is w_2 p + w_3 / K.
+        changed = self.temperature_ != 1 and self.shares_[0] > 0
+        return self.n_classes == 2 or not changed
+
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
         used = np.flatnonzero(self.shares_)
         parts = _parts(log_probs, self.temperature_)[used]

@@ -75,6 +75,9 @@ class FocalRecovery(SoftmaxCalibrator):
     def _remember(self, rows: CalibrationRows) -> None:
         """Do nothing: only the class names are learned from the rows."""
 
+    def _keeps_order_of(self, position: int) -> bool:
+        return self.n_classes == 2 or self.gamma_ == 0
+
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
         return recover_logits(log_probs, self.gamma_)
 

@@ -94,6 +94,9 @@ class FocalTemperatureScaling(SoftmaxCalibrator):
         fits = [(*self._temperature(rows, gamma), gamma) for gamma in gammas]
         _, self.temperature_, self.gamma_ = min(fits, key=lambda fit: fit[0])
 
+    def _keeps_order_of(self, position: int) -> bool:
+        return self.n_classes == 2 or (self.temperature_ == 1 and self.gamma_ == 0)
+
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
         return recover_logits(log_probs / self.temperature_, self.gamma_)
 

@@ -30,5 +30,8 @@ class Identity(SoftmaxCalibrator):
     def _remember(self, rows: CalibrationRows) -> None:
         """Do nothing: nothing is learned from the rows."""
 
+    def _keeps_order_of(self, position: int) -> bool:
+        return True
+
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
         return log_probs

@@ -15,6 +15,10 @@ from calibrant.inputs import FloatArray
 SMALLEST_PRIOR = 1e-12  # Lower bound of a class prior, which keeps its logit finite
 
 
+_SAME_FACTOR = 1e-12
+"""Logarithms of equal ratios differ by less, whatever their rounding."""
+
+
 @register
 class PriorCorrection(SoftmaxCalibrator):
     r"""Adjust probabilities from the class frequencies of training to those of deployment.
@@ -84,9 +88,17 @@ class PriorCorrection(SoftmaxCalibrator):
         for name, prior in (("source", self.source_), ("target", self.target_)):
             as_prior(prior, len(self.classes_), name)
 
+    def _keeps_order_of(self, position: int) -> bool:
+        # The other classes move together only if their priors change by the same factor.
+        others = np.delete(self._shift(), position)
+        return bool(np.ptp(others) < _SAME_FACTOR)
+
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
+        return log_probs + self._shift()
+
+    def _shift(self) -> FloatArray:
         old, new = (np.maximum(p, SMALLEST_PRIOR) for p in (self.source_, self.target_))
-        return log_probs + np.log(new / old)
+        return np.asarray(np.log(new / old))
 
 
 def as_prior(prior: Sequence[float] | FloatArray, k: int, name: str) -> FloatArray:

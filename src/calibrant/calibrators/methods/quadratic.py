@@ -75,8 +75,17 @@ class QuadraticScaling(OneVsRestCalibrator):
             "high": float(scores.max()),
         }
 
+    def _keeps_order_of(self, position: int) -> bool:
+        learned = self.maps_[0]
+        ends = np.array([learned["low"], learned["high"]])
+        return self.n_classes == 2 and bool((_slope_at(learned, ends) > 0).all())
+
     def _new_log_odds(self, learned: ScoreMap, scores: FloatArray) -> FloatArray:
         inside = np.clip(scores, learned["low"], learned["high"])
         curve = (learned["bend"] * inside + learned["slope"]) * inside + learned["intercept"]
-        tangent = np.clip(2.0 * learned["bend"] * inside + learned["slope"], 0.0, 1.0)
+        tangent = np.clip(_slope_at(learned, inside), 0.0, 1.0)
         return np.asarray(curve + tangent * (scores - inside))
+
+
+def _slope_at(learned: ScoreMap, scores: FloatArray) -> FloatArray:
+    return np.asarray(2.0 * learned["bend"] * scores + learned["slope"])

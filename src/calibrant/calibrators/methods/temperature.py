@@ -114,6 +114,9 @@ class TemperatureScaling(SoftmaxCalibrator):
         if not (isinstance(self.temperature_, float) and self.temperature_ > 0):
             raise ValueError("temperature is not positive")
 
+    def _keeps_order_of(self, position: int) -> bool:
+        return self.n_classes == 2 or self.temperature_ == 1
+
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
         return log_probs / self.temperature_
 

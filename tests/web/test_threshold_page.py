@@ -97,7 +97,7 @@ def test_it_begins_at_the_chosen_point(visit, point):
 
 def test_the_slider_works_by_keyboard_and_speaks(visit, point):
     page = visit()
-    slider = page.get_by_role("slider", name="Threshold for class")
+    slider = page.get_by_role("slider", name="Threshold on the decision score for class")
     spoken = slider.get_attribute("aria-valuetext")
     assert spoken.startswith(f"Threshold {threshold_words(point.threshold)}: Precision")
     assert "expected cost" in spoken
@@ -281,7 +281,7 @@ def test_saturated_scores_are_read_in_log_odds(visit, tmp_path):
     rows = {"labels": labels, "scores": logits, "on": "logits", "classes": (0, 1)}
     page = visit(url=page_of(tmp_path, point, **rows))
     assert page.locator("#scale-0").input_value() == "logit"
-    assert page.locator("#unit-0").inner_text() == "Log-odds"
+    assert page.locator("#unit-0").inner_text() == "Decision score (log-odds)"
     assert "(log-odds " in reading(page)
     page.locator("#number-0").fill("45")
     acted = int((logits >= 45).sum())

@@ -13,7 +13,8 @@ import numpy as np
 
 from calibrant.bundle.calib_rows import CalibRows
 from calibrant.bundle.calibration import BundleCalibration
-from calibrant.bundle.decisions import Decisions, RuleDecision, decide_rows
+from calibrant.bundle.decision_rules import DecisionRule, decision_rules, describe_rule
+from calibrant.bundle.decisions import Decisions, RuleDecision, decide_rows, to_rule_decision
 from calibrant.bundle.points import BundlePoint
 from calibrant.bundle.scope import flag_rows
 from calibrant.bundle.scores import ModelScores
@@ -153,6 +154,29 @@ class Bundle:
             return self.scorer.pick(table)
         return self.columns.select_from(table)
 
+    @property
+    def changes_probabilities(self) -> bool:
+        """Whether its probabilities are other numbers than those of its model."""
+        return self.calibration is not None and self.calibration.method != "identity"
+
+    @cached_property
+    def decision_rules(self) -> tuple[DecisionRule, ...]:
+        """Every rule, with its threshold on the decision score and on the calibrated scale."""
+        alternatives = [self.is_alternative(i) for i in range(len(self.points))]
+        return decision_rules(self.points, self.calibration, self.classes, alternatives)
+
+    def active_rules(self, point: int | None = None) -> tuple[DecisionRule, ...]:
+        """Return the rules that decide, in the order of `Decisions.rules`.
+
+        Parameters
+        ----------
+        point : as in `decide`
+        """
+        if not self.points:
+            return ()
+        positions = self._point_positions(point)
+        return tuple(rule for rule in self.decision_rules if rule.position in positions)
+
     def is_alternative(self, point: int) -> bool:
         """Return whether an earlier operating point already acts on one of its classes."""
         earlier = {name for each in self.points[:point] for name in each.acts_on}
@@ -168,6 +192,7 @@ class Bundle:
         lines = [f"Bundle of {len(self.classes)} classes{model}, {method}."]
         for i, each in enumerate(self.points):
             lines += [f"{i}. On {each.decides_on} scores: {promise}" for promise in each.promises]
+            lines += [f"   {describe_rule(rule.to_dict())}." for rule in self.active_rules(i)]
         if self.ood is not None:
             lines.append(f"Rows {self.ood}")
         return "\n".join(lines)
@@ -210,8 +235,8 @@ class Bundle:
             each = self.points[i]
             results = each.apply_rules(scores, log_probs, self.classes)
             decisions += [
-                RuleDecision(i, str(rule), acts, of, rule.clears)
-                for rule, (acts, of) in zip(each.rules, results, strict=True)
+                to_rule_decision(i, rule, outcome)
+                for rule, outcome in zip(each.rules, results, strict=True)
             ]
         return decisions
 

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from calibrant.bundle.points import Rule, RuleOutcome
+
+
+SCORE_COLUMNS = ("decision_rule", "decision_score", "decision_threshold")
+"""Columns of the rule that decided, or came closest: its name, its score, its threshold."""
+
 
 def predict_columns(
-    classes: Sequence[Any], *, decides: bool = True, scoped: bool = True, stored: bool = True
+    classes: Sequence[Any],
+    *,
+    decides: bool = True,
+    scoped: bool = True,
+    stored: bool = True,
+    scored: bool = True,
 ) -> list[str]:
     """Return the column names in order; by default all possible ones."""
     names = ["predicted", *(f"prob_{name}" for name in classes)]
     names += ["decision", "acted_as", "action"] if decides else []
+    names += SCORE_COLUMNS if decides and scored else []
     names += ["out_of_scope"] if scoped else []
     return [*names, "prediction_id"] if stored else names
 
@@ -45,14 +59,22 @@ class Decisions:
     out_of_scope : (n,) whether the row is out of scope; such a row is left to a person, and no rule
         applies to it
     scope_checked : whether the bundle has an out-of-scope rule
+    scores : (n, rules) decision scores, which the rules compare with their thresholds; they are
+        not `probabilities`, unless a point decides on calibrated scores
+    thresholds : (rules,) threshold of each rule, on the scale of its scores
+    rule : (n,) position of the rule that decided; of a row left to a person, that of the most
+        probable class; -1 for a row out of scope, to which no rule is applied
 
     Examples
     --------
     >>> decisions = Decisions(("no", "yes"), np.array(["yes"]), np.array([[0.1, 0.9]]),
     ...     np.array(["act"]), np.array(["yes"]), np.array(["refund"]), np.array([0]),
-    ...     ("act on 'yes'",), np.array([[True]]), np.array([False]))
+    ...     ("act on 'yes'",), np.array([[True]]), np.array([False]), scores=np.array([[0.8]]),
+    ...     thresholds=np.array([0.7]), rule=np.array([0]))
     >>> print(decisions)
     1 row: 1 act, 0 clear, 0 abstain.
+    >>> decisions.decision_score, decisions.decision_threshold
+    (array([0.8]), array([0.7]))
     >>> decisions.to_rows()[0]["probabilities"]
     {'no': 0.1, 'yes': 0.9}
     """
@@ -68,6 +90,9 @@ class Decisions:
     acts: NDArray[np.bool_]
     out_of_scope: NDArray[np.bool_]
     scope_checked: bool = False
+    scores: FloatArray = field(kw_only=True)
+    thresholds: FloatArray = field(kw_only=True)
+    rule: IntArray = field(kw_only=True)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -76,6 +101,22 @@ class Decisions:
     def counts(self) -> dict[str, int]:
         """Number of rows by decision."""
         return {word: int(np.count_nonzero(self.decision == word)) for word in WORDS}
+
+    @property
+    def decision_rule(self) -> NDArray[Any]:
+        """(n,) name of the rule at `rule`; None for a row out of scope."""
+        return _object_array([*self.rules, None])[self.rule]
+
+    @property
+    def decision_score(self) -> FloatArray:
+        """(n,) score that this rule compared; NaN for a row out of scope."""
+        scores = self.scores[np.arange(len(self)), self.rule]
+        return np.where(self.rule < 0, np.nan, scores)
+
+    @property
+    def decision_threshold(self) -> FloatArray:
+        """(n,) threshold of this rule; NaN for a row out of scope."""
+        return np.where(self.rule < 0, np.nan, self.thresholds[self.rule])
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary of JSON values per row."""
@@ -89,8 +130,22 @@ class Decisions:
                 "action": action,
                 "operating_point": point if point >= 0 else None,
                 "out_of_scope": outside,
+                "decision_rule": rule,
+                "decision_score": None if rule is None else score,
+                "decision_threshold": None if rule is None else finite_or_none(threshold),
             }
-            for label, probs, decision, acted_as, action, point, outside in zip(
+            for (
+                label,
+                probs,
+                decision,
+                acted_as,
+                action,
+                point,
+                outside,
+                rule,
+                score,
+                threshold,
+            ) in zip(
                 self.label.tolist(),
                 self.probabilities.tolist(),
                 self.decision.tolist(),
@@ -98,6 +153,9 @@ class Decisions:
                 self.action.tolist(),
                 self.operating_point.tolist(),
                 self.out_of_scope.tolist(),
+                self.decision_rule.tolist(),
+                self.decision_score.tolist(),
+                self.decision_threshold.tolist(),
                 strict=True,
             )
         ]
@@ -130,6 +188,14 @@ class RuleDecision:
     acts: NDArray[np.bool_]  # (n,) whether the rule applies
     of: IntArray  # (n,) position of the class that is acted on, -1 for cleared rows
     clears: bool  # whether the rule clears rows
+    scores: FloatArray  # (n,) decision scores
+    threshold: float
+
+
+def to_rule_decision(position: int, rule: Rule, outcome: RuleOutcome) -> RuleDecision:
+    """Name what a rule of the operating point at `position` says about rows."""
+    limit = rule.point.decision_threshold
+    return RuleDecision(position, rule.name, *outcome[:2], rule.clears, outcome.scores, limit)
 
 
 def decide_rows(
@@ -147,16 +213,23 @@ def decide_rows(
     n, rows = len(probabilities), np.arange(len(probabilities))
     flagged = np.zeros(n, dtype=bool) if out_of_scope is None else out_of_scope
     verdicts = [replace(each, acts=each.acts & ~flagged) for each in verdicts]
-    entry, column = np.full(n, -1), np.full(n, -1)
-    best = np.full(n, -1.0)
-    for verdict in (each for each in verdicts if not each.clears):
+    acting = [(i, verdict) for i, verdict in enumerate(verdicts) if not verdict.clears]
+    clearing = [(i, verdict) for i, verdict in enumerate(verdicts) if verdict.clears]
+    entry, column, rule = np.full(n, -1), np.full(n, -1), np.full(n, -1)
+    best, closest = np.full(n, -1.0), np.full(n, -1.0)
+    for i, verdict in acting:  # in case no rule decides: the most probable class
+        prob = probabilities[rows, verdict.of]
+        closer = (prob > closest) & ~flagged
+        rule[closer], closest[closer] = i, prob[closer]
+    for i, verdict in clearing:
+        cleared = verdict.acts & (entry < 0)
+        entry[cleared], rule[cleared] = verdict.entry, i
+    for i, verdict in acting:
         prob = probabilities[rows, verdict.of]
         better = verdict.acts & (prob > best)
-        entry[better], column[better], best[better] = (
-            verdict.entry, verdict.of[better], prob[better],
+        entry[better], column[better], rule[better], best[better] = (
+            verdict.entry, verdict.of[better], i, prob[better],
         )  # fmt: skip
-    for verdict in (each for each in verdicts if each.clears):
-        entry[verdict.acts & (entry < 0)] = verdict.entry
     act, clear, abstain = WORDS
     return Decisions(
         classes=tuple(classes),
@@ -170,7 +243,15 @@ def decide_rows(
         acts=np.column_stack([verdict.acts for verdict in verdicts]),
         out_of_scope=flagged,
         scope_checked=out_of_scope is not None,
+        scores=np.column_stack([verdict.scores for verdict in verdicts]),
+        thresholds=np.array([verdict.threshold for verdict in verdicts]),
+        rule=rule,
     )
+
+
+def finite_or_none(value: float) -> float | None:
+    """Return a number that JSON can hold; None for an infinite threshold."""
+    return value if math.isfinite(value) else None
 
 
 def _object_array(values: Sequence[Any]) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,23 @@ class Rule:
         if of is None:
             return "accept predictions of any class"
         return f"{'clear of' if self.clears else 'act on'} {str(of)!r}"
+
+    @property
+    def name(self) -> str:
+        """What it does, and the scale of its decision scores if they are not probabilities."""
+        return f"{self} by log-odds" if self.point.scale == "log-odds" else str(self)
+
+
+class RuleOutcome(NamedTuple):
+    """What a rule says about n rows.
+
+    `acts` : (n,) whether it applies; `of` : (n,) position of the class acted on, -1 for cleared
+    rows; `scores` : (n,) decision scores, on the scale of the rule's `decision_threshold`
+    """
+
+    acts: NDArray[np.bool_]
+    of: IntArray
+    scores: FloatArray
 
 
 @dataclass(frozen=True)
@@ -106,8 +123,8 @@ class BundlePoint:
 
     def apply_rules(
         self, scores: ModelScores, log_probs: FloatArray | None, classes: Sequence[Any]
-    ) -> list[tuple[NDArray[np.bool_], IntArray]]:
-        """Return for each rule the rows it applies to, and the position of the class acted on.
+    ) -> list[RuleOutcome]:
+        """Return for each rule the rows it applies to, the class acted on, and the scores.
 
         Columns are reordered as in the selection of the point, so that sums are reproduced exactly.
         A point for predictions of any class uses the predicted class of the scores it decides on,
@@ -128,12 +145,19 @@ class BundlePoint:
         names = [str(name) for name in classes]
         results = []
         for rule in self.rules:
-            acts, of = self._acts(rule.point, ordered), rule.point.of
+            decision_scores, of = self._decision_scores(rule.point, ordered), rule.point.of
+            acts = decision_scores >= rule.point.decision_threshold
             place = -1 if rule.clears else names.index(str(of)) if of is not None else predicted
-            results.append((~acts if rule.clears else acts, np.broadcast_to(place, len(acts))))
+            results.append(
+                RuleOutcome(
+                    ~acts if rule.clears else acts,
+                    np.broadcast_to(place, len(acts)),
+                    decision_scores,
+                )
+            )
         return results
 
-    def _acts(self, point: OperatingPoint, scores: ModelScores) -> NDArray[np.bool_]:
+    def _decision_scores(self, point: OperatingPoint, scores: ModelScores) -> FloatArray:
         if self.decides_on == "calibrated" and point.on == "probs":
-            return point.act(np.exp(scores.array))  # calibrators return logarithms
-        return point.act(**{scores.kind: scores.array})
+            return point.decision_scores(np.exp(scores.array))  # calibrators return logarithms
+        return point.decision_scores(**{scores.kind: scores.array})

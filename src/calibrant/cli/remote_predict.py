@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, time
 from decimal import Decimal
 from functools import partial
@@ -296,8 +296,15 @@ def _client(url: str, key: str | None, *, timeout: float, retries: int) -> Clien
 
 
 def _writer(service: RemoteService, *, scoped: bool) -> PredictionWriter:
-    served = service.served
-    return PredictionWriter(served.classes, decides=bool(served.points), scoped=scoped, stored=True)
+    served, point = service.served, service.point
+    rules = [
+        asdict(rule)
+        for rule in served.rules
+        if (not rule.alternative if point is None else rule.operating_point == point)
+    ]
+    return PredictionWriter(
+        served.classes, decides=bool(served.points), scoped=scoped, stored=True, rules=rules
+    )
 
 
 def _predict_batches(
@@ -379,6 +386,13 @@ class _Requester:
             [row.action for row in rows] if decides else None,
             None if None in outside else np.array(outside, dtype=bool),
             [row.id for row in rows],
+            None
+            if not served.rules
+            else (
+                [row.decision_rule for row in rows],
+                [row.decision_score for row in rows],
+                [row.decision_threshold for row in rows],
+            ),
         )
 
     def _request_rows(self, request: RemoteRequest) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -63,6 +63,12 @@ class PredictionResult:
     action : action of that class, or None
     operating_point : index of the operating point that decided, or None
     out_of_scope : whether the input is unlike the train rows; None without a rule
+    decision_rule : the rule that decided, or that of the most probable class for a row left to a
+        person; None if no rule was applied, and from older services
+    decision_score : the number that this rule compares with its threshold; not a calibrated
+        probability, unless the rule decides on those
+    decision_threshold : the threshold on the decision score
+    calibrated_threshold : where it lies among calibrated probabilities, or None if nowhere
     """
 
     id: str
@@ -73,6 +79,10 @@ class PredictionResult:
     action: str | None
     operating_point: int | None
     out_of_scope: bool | None
+    decision_rule: str | None = field(default=None, kw_only=True)
+    decision_score: float | None = field(default=None, kw_only=True)
+    decision_threshold: float | None = field(default=None, kw_only=True)
+    calibrated_threshold: float | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,21 @@ class ErasedCounts:
 
 
 @dataclass(frozen=True)
+class ServedRule:
+    """A rule of an operating point of the served bundle: a threshold on the decision score."""
+
+    operating_point: int  # position of its operating point
+    rule: str  # what it does
+    clears: bool  # whether it clears rows below its threshold
+    decides_on: str  # "raw" or "calibrated": whose probabilities are its decision scores
+    scale: str  # of score and threshold: "probability" or "log-odds"
+    threshold: float | None  # None if infinite
+    calibrated_threshold: float | None  # among calibrated probabilities; None if nowhere
+    same_scale: bool  # whether decision scores are the probabilities in the answers
+    alternative: bool  # whether it decides only if a request names its point
+
+
+@dataclass(frozen=True)
 class ServedBundle(BundleRef):
     """The bundle that a service uses.
 
@@ -128,6 +153,7 @@ class ServedBundle(BundleRef):
     input : input kind: "text", "table" or "logits"
     columns : required columns of a row: "numbers" and "texts"
     points : for each operating point, its promises as sentences
+    rules : every rule with its thresholds; empty from older services
     actions : action of each class name
     loaded_at : when it was loaded
     refused : why a newer bundle is not served, or None
@@ -141,6 +167,7 @@ class ServedBundle(BundleRef):
     actions: Mapping[str, str]
     loaded_at: datetime
     refused: str | None
+    rules: tuple[ServedRule, ...] = ()
 
 
 @dataclass(frozen=True)

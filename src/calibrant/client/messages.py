@@ -145,6 +145,24 @@ class PredictedRow(_Message):
     action: str | None = Field(description="The action of that class.")
     operating_point: int | None
     out_of_scope: bool | None = Field(description="null if the bundle has no out-of-scope rule.")
+    decision_rule: str | None = Field(
+        None,
+        description="The rule that decided or, for a row left to a person, that of the most "
+        "probable class; null if no rule was applied: without an operating point, or out of scope.",
+    )
+    decision_score: float | None = Field(
+        None,
+        description="The number that this rule compares with its threshold: the model's own "
+        "probability, unless the rule decides on calibrated scores.",
+    )
+    decision_threshold: float | None = Field(
+        None, description="The threshold on the decision score: from it on the rule acts."
+    )
+    calibrated_threshold: float | None = Field(
+        None,
+        description="Where the threshold lies among the calibrated probabilities; null if it "
+        "lies nowhere, because the calibrator does not keep the order of rows by this score.",
+    )
 
 
 class PredictAnswer(_Message):
@@ -267,6 +285,29 @@ class PredictionAnswer(PredictedRow):
     outcomes: list[LoggedOutcome]
 
 
+class RuleAnswer(_Message):
+    """A rule of an operating point: its threshold on both scales."""
+
+    operating_point: int
+    rule: str = Field(description="What it does.")
+    class_: str | None = Field(
+        alias="class", description="Its class; null if it accepts predictions of any class."
+    )
+    clears: bool = Field(description="Whether it clears rows below its threshold.")
+    decides_on: Literal["raw", "calibrated"] = Field(
+        description="Whose probabilities are its decision scores: the model's or the calibrator's."
+    )
+    scale: Literal["probability", "log-odds"] = Field(description="Scale of score and threshold.")
+    threshold: float | None = Field(description="On the decision score; null if infinite.")
+    calibrated_threshold: float | None = Field(
+        description="Where it lies among calibrated probabilities; null if nowhere."
+    )
+    same_scale: bool = Field(
+        description="Whether decision scores are the probabilities in the answers."
+    )
+    alternative: bool = Field(description="Whether it decides only if a request names its point.")
+
+
 class BundleAnswer(BundleName):
     """The served bundle."""
 
@@ -278,6 +319,7 @@ class BundleAnswer(BundleName):
         "dates, and numbers that may be texts written as in training."
     )
     points: list[list[str]] = Field(description="Promises of each operating point.")
+    rules: list[RuleAnswer] = Field(description="Every rule, with its threshold.")
     actions: dict[str, str]
     loaded_at: datetime
     refused: str | None = Field(

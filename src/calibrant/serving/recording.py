@@ -12,12 +12,14 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from calibrant.bundle.decision_scores import NO_SCORE, DecisionScore
 from calibrant.errors import StoreError, StoreUnavailable, StoreUnfit, UnknownBundle
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.metrics import Metrics
 from calibrant.serving.scoring import ScoredRow, ScoreRequest, apply_input_policy
 from calibrant.serving.settings import InputPolicy
+from calibrant.serving.stored_scores import StoredScores
 from calibrant.store import Logged, LoggedRequest, Prediction, Store
 from calibrant.store.records import new_id
 
@@ -34,6 +36,7 @@ class Recorder:
     def __init__(self, store: Store, metrics: Metrics, policy: InputPolicy = "keep") -> None:
         self._store, self._metrics, self._policy = store, metrics, policy
         self._classes: dict[str, tuple[str, ...]] = {}
+        self.scores = StoredScores(store.bundles.get)
         self._lock = threading.Lock()
 
     def write(
@@ -58,8 +61,8 @@ class Recorder:
             return [answer for item in scored for answer in self.write([item])]
         self._metrics.observe_write(time.perf_counter() - clock)
         return [
-            self._respond(request, result)
-            for (request, _), result in zip(scored, logged, strict=True)
+            self._respond(request, result, rows)
+            for (request, rows), result in zip(scored, logged, strict=True)
         ]
 
     def find_answer(self, request: str, body: bytes) -> bytes | Problem | None:
@@ -105,10 +108,13 @@ class Recorder:
                 self.record_bundle(request.served)
             return self._store.predictions.add(requests)
 
-    def _respond(self, request: ScoreRequest, logged: Logged) -> bytes | Problem:
+    def _respond(
+        self, request: ScoreRequest, logged: Logged, rows: Sequence[ScoredRow]
+    ) -> bytes | Problem:
         """Return a response; a failure must not affect other requests."""
         try:
-            return self._answer(request.request, logged)
+            scores = None if logged.repeated else [row.decision_score for row in rows]
+            return self._answer(request.request, logged, scores)
         except (StoreUnavailable, StoreUnfit):
             return Problem.busy(_NOT_READ_BACK)
         except Exception as error:
@@ -152,7 +158,12 @@ class Recorder:
             ),
         )
 
-    def _answer(self, request: str, logged: Logged) -> bytes | Problem:
+    def _answer(
+        self,
+        request: str,
+        logged: Logged,
+        scores: Sequence[DecisionScore | None] | None = None,
+    ) -> bytes | Problem:
         if logged.erased:
             return Problem.busy(_NOT_READ_BACK)
         if logged.conflict:
@@ -161,9 +172,13 @@ class Recorder:
             self._metrics.count_predictions(logged.predictions)
         bundle = logged.predictions[0].bundle
         classes = self.classes_of(bundle)
+        shown = self.scores.of(logged.predictions) if scores is None else scores
         return to_json(
             {
-                "predictions": [prediction_to_row(each, classes) for each in logged.predictions],
+                "predictions": [
+                    prediction_to_row(each, classes, score)
+                    for each, score in zip(logged.predictions, shown, strict=True)
+                ],
                 "bundle": {"id": bundle[:12], "hash": bundle},
                 "request": request,
                 "repeated": logged.repeated,
@@ -175,7 +190,9 @@ def _to_bytes(row: Any) -> bytes:
     return row.encode() if isinstance(row, str) else to_json(row)
 
 
-def prediction_to_row(prediction: Prediction, classes: Sequence[str]) -> dict[str, Any]:
+def prediction_to_row(
+    prediction: Prediction, classes: Sequence[str], score: DecisionScore | None
+) -> dict[str, Any]:
     """Return the fields of `PredictedRow`."""
     return {
         "id": prediction.id,
@@ -186,4 +203,5 @@ def prediction_to_row(prediction: Prediction, classes: Sequence[str]) -> dict[st
         "action": prediction.action,
         "operating_point": prediction.operating_point,
         "out_of_scope": prediction.out_of_scope,
+        **(NO_SCORE if score is None else score.to_dict()),
     }

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from calibrant.bundle import Bundle
+from calibrant.bundle.decision_scores import DecisionScore, score_decisions
 from calibrant.bundle.scope import flag_rows
 from calibrant.bundle.scores import ModelScores
 from calibrant.client.messages import Input
@@ -220,6 +221,8 @@ class ScoredRow:
     action: str | None = None
     operating_point: int | None = None
     out_of_scope: bool | None = None
+    # None without an operating point, or out of scope
+    decision_score: DecisionScore | None = None
 
 
 def score(batch: Sequence[ScoreRequest]) -> list[tuple[ScoreRequest, list[ScoredRow]]]:
@@ -252,8 +255,9 @@ def _decide_rows(bundle: Bundle, logits: FloatArray, point: int | None) -> Itera
             action,
             entry if entry >= 0 else None,
             outside if decisions.scope_checked else None,
+            score,
         )
-        for row_logits, probs, label, decision, acted_as, action, entry, outside in zip(
+        for row_logits, probs, label, decision, acted_as, action, entry, outside, score in zip(
             logits.tolist(),
             decisions.probabilities.tolist(),
             decisions.label.tolist(),
@@ -262,6 +266,7 @@ def _decide_rows(bundle: Bundle, logits: FloatArray, point: int | None) -> Itera
             decisions.action.tolist(),
             decisions.operating_point.tolist(),
             decisions.out_of_scope.tolist(),
+            score_decisions(decisions, bundle.active_rules(point)),
             strict=True,
         )
     )

@@ -138,6 +138,8 @@ class PointResult:
     fresh : check on fresh rows of a world whose truth is known; None for real data
     decides : whether the bundle decides by it, as the first of its class; else it is an
         alternative
+    calibrated_threshold : where its threshold lies among calibrated probabilities; None if the
+        calibrator does not keep the order of rows, or changes nothing
     """
 
     hold: str
@@ -145,6 +147,7 @@ class PointResult:
     check: Transfer | None = None
     fresh: Transfer | None = None
     decides: bool = True
+    calibrated_threshold: float | None = None
 
     @property
     def result(self) -> OperatingPoint | TargetUnreachable:
@@ -154,6 +157,7 @@ class PointResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: that of `threshold`, with the checks."""
         out = {"hold_text": self.hold, **self.result.to_dict(), "decides": self.decides}
+        out["calibrated_threshold"] = self.calibrated_threshold
         for key, transfer in (("check", self.check), ("fresh", self.fresh)):
             out[key] = None if transfer is None else transfer.to_dict()
         return out

@@ -42,6 +42,7 @@ from calibrant.study.promises import (
 )
 from calibrant.study.reference import train_gradient_boosting
 from calibrant.study.report.page import write_study_html
+from calibrant.study.report.scales import place_thresholds
 from calibrant.study.result import PointResult, StudyResult, packed_figures
 from calibrant.study.rows.read import read_study_rows
 from calibrant.study.rows.rows import StudyRows
@@ -229,6 +230,7 @@ def _write_outputs(
         if result.packed:
             notify("packing the bundle")
             bundle = _pack_bundle(draft / BUNDLE, result, parts, config)
+            result = replace(result, points=place_thresholds(result.points, bundle))
         if fresh is not None and bundle is not None:
             from calibrant.study.truth import judge_by_truth
 

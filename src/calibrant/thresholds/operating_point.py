@@ -6,16 +6,17 @@ import html
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
+from calibrant.inputs import FloatArray
 from calibrant.thresholds.rates import Cost, RateValue, Target
 from calibrant.thresholds.saved_point import FORMAT, parse_saved_point
-from calibrant.thresholds.scores import On, as_scores, row_scores
+from calibrant.thresholds.scores import On, Scores, as_scores, row_scores
 
 _TRIVIAL_RATES = ("recall", "fpr", "specificity", "coverage", "abstention")
 """Rates that are 0 or 1 whenever every row is acted on."""
@@ -85,6 +86,16 @@ class OperatingPoint:
         """Whether probabilities are precise enough to apply the threshold."""
         return self.on == "probs" or self.both_kinds
 
+    @property
+    def scale(self) -> Literal["probability", "log-odds"]:
+        """Scale of decision scores and their threshold: log-odds only where probabilities round."""
+        return "probability" if self.works_on_probs else "log-odds"
+
+    @property
+    def decision_threshold(self) -> float:
+        """The threshold on `scale`: a row is acted on if its decision score reaches it."""
+        return self.threshold if self.works_on_probs else self.logit
+
     def settles(self, name: str) -> bool:
         """Whether a rate is fixed by the rule itself, so that there is nothing to estimate.
 
@@ -123,6 +134,43 @@ class OperatingPoint:
         >>> point.act([0.2, 0.9])
         array([False,  True])
         """
+        return self._reaches(*self._row_scores(probs, logits))
+
+    def decision_scores(self, probs: Any = None, *, logits: Any = None) -> FloatArray:
+        r"""Return the decision score of each row: the number that is compared with the threshold.
+
+        .. math:: s \geq t \iff \text{the row is acted on}
+
+        s is the probability of class `of` by the scores that the point was chosen on, or of the
+        predicted class if `of` is None; t is `decision_threshold`; both are on `scale`. It is not
+        a calibrated probability, unless the point was chosen on those. Where rounding puts the
+        probability of a row on the other side of t than its logit, s stays on the logit's side.
+
+        Parameters
+        ----------
+        probs, logits : as for `act`
+
+        Examples
+        --------
+        >>> from calibrant.thresholds import precision, select
+        >>> labels, probs = [0] * 50 + [1] * 50, np.linspace(0, 1, 100)
+        >>> point = select(labels, probs, hold=precision >= 0.8)
+        >>> point.decision_scores([0.2, 0.9]) >= point.decision_threshold
+        array([False,  True])
+        """
+        scores, on = self._row_scores(probs, logits)
+        acts, limit = self._reaches(scores, on), np.float64(self.decision_threshold)
+        shown = np.asarray(scores, dtype=np.float64)
+        if on == "logits" and self.works_on_probs:
+            shown = probs_from_logits(shown)
+        below = np.nextafter(limit, -np.inf)
+        return np.where(acts, np.maximum(shown, limit), np.minimum(shown, below))
+
+    def _reaches(self, scores: Scores, on: On) -> NDArray[np.bool_]:
+        # float64, so that the threshold is not rounded to float32 for float32 scores.
+        return np.asarray(scores >= np.float64(self.logit if on == "logits" else self.threshold))
+
+    def _row_scores(self, probs: Any, logits: Any) -> tuple[Scores, On]:
         array, on, _ = as_scores(probs, logits, self.classes)
         if on != self.on and not self.both_kinds:
             raise InputError(
@@ -131,9 +179,7 @@ class OperatingPoint:
             )
         if on == "logits" and self.on == "probs":
             array, on = probs_from_logits(array.astype(np.float64)), "probs"
-        scores = row_scores(array, on=on, of=self.of, classes=self.classes)
-        # float64, so that the threshold is not rounded to float32 for float32 scores.
-        return np.asarray(scores >= np.float64(self.logit if on == "logits" else self.threshold))
+        return row_scores(array, on=on, of=self.of, classes=self.classes), on
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: keys may be added, never renamed."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError, SplitMisuse
 from calibrant.files.write_table import write_tables
+from calibrant.inputs import FloatArray
 from calibrant.scores.checks import FLOOR, floor_note
 from calibrant.scores.files import count_rows
 from calibrant.scores.tables import ScoreTable, TableBatch
@@ -25,6 +26,7 @@ from calibrant.workflows.point_rows import read_layout, read_point_rows, reorder
 from calibrant.workflows.progress import Progress, no_progress
 
 ACT, ABSTAIN = "act", "abstain"
+SCORE, THRESHOLD = "decision_score", "decision_threshold"
 
 Columns = Mapping[str, NDArray[Any]]
 Result = OperatingPoint | OperatingPoints | Band
@@ -75,23 +77,57 @@ def decide_file(
 
 
 def decide_batch(result: Result, scores: Mapping[str, NDArray[Any]]) -> Columns:
-    """Return the new columns: the decision and, for any class, the prediction."""
+    """Return the new columns: decisions with their scores, and for any class the prediction."""
     if isinstance(result, Band):
-        return {"decision": result.decide(**scores)}
+        return _decide_band(result, scores)
     if isinstance(result, OperatingPoints):
-        return {f"flag_{name}": acted for name, acted in result.act(**scores).items()}
-    new: dict[str, NDArray[Any]] = {"decision": np.where(result.act(**scores), ACT, ABSTAIN)}
+        return _flag_classes(result, scores)
+    decision_scores, acts = _judge(result, scores)
+    new: dict[str, NDArray[Any]] = {"decision": np.where(acts, ACT, ABSTAIN)}
     if result.of is None:
         (array,) = scores.values()
         names = np.array([str(name) for name in result.classes])
         new["predicted"] = names[array.argmax(axis=1)]
-    return new
+    return {**new, SCORE: decision_scores, THRESHOLD: _limits(result, len(acts))}
+
+
+def _decide_band(band: Band, scores: Mapping[str, NDArray[Any]]) -> Columns:
+    """Return the decision of a band, and the score and threshold of the side that decided."""
+    above, act = _judge(band.upper, scores)
+    below, keep = _judge(band.lower, scores)
+    clear = ~keep & ~act
+    return {
+        "decision": np.where(act, "act", np.where(keep, "person", "clear")),
+        SCORE: np.where(clear, below, above),
+        THRESHOLD: np.where(clear, *(_limits(side, len(act)) for side in (band.lower, band.upper))),
+    }
+
+
+def _flag_classes(points: OperatingPoints, scores: Mapping[str, NDArray[Any]]) -> Columns:
+    flags: dict[str, NDArray[Any]] = {}
+    numbers: dict[str, NDArray[Any]] = {}
+    for name, point in points.points.items():
+        numbers[f"{SCORE}_{name}"], flags[f"flag_{name}"] = _judge(point, scores)
+        numbers[f"{THRESHOLD}_{name}"] = _limits(point, len(flags[f"flag_{name}"]))
+    return {**flags, **numbers}
+
+
+def _judge(
+    point: OperatingPoint, scores: Mapping[str, NDArray[Any]]
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return the decision scores, and which rows reach the threshold."""
+    decision_scores = point.decision_scores(**scores)
+    return decision_scores, decision_scores >= point.decision_threshold
+
+
+def _limits(point: OperatingPoint, n: int) -> FloatArray:
+    return np.full(n, point.decision_threshold)
 
 
 def _count_decisions(result: Result, new: Columns) -> dict[str, int]:
     """Count the decisions of a batch or, for several classes, the flags."""
     if isinstance(result, OperatingPoints):
-        return {name.removeprefix("flag_"): int(flag.sum()) for name, flag in new.items()}
+        return {str(name): int(new[f"flag_{name}"].sum()) for name in result.points}
     words = ("act", "person", "clear") if isinstance(result, Band) else (ACT, ABSTAIN)
     return {word: int((new["decision"] == word).sum()) for word in words}
 

@@ -34,6 +34,7 @@ class PredictionSummary:
     decisions: Mapping[str, int] | None  # rows per decision; None without an operating point
     out_of_scope: int | None  # rows out of scope; None without a rule
     notes: tuple[str, ...] = ()
+    rules: tuple[Mapping[str, Any], ...] = ()  # the rules that decided
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class PredictedRows:
     action: Sequence[str | None] | None = None
     out_of_scope: NDArray[np.bool_] | None = None  # (n,) booleans; None without a rule
     ids: Sequence[str] | None = None  # ids of the stored predictions; None if nothing is stored
+    # `SCORE_COLUMNS` per row; None if a service does not return them
+    scores: tuple[Sequence[Any], Sequence[Any], Sequence[Any]] | None = None
 
 
 class FileRows(Protocol):
@@ -65,14 +68,21 @@ class FileRows(Protocol):
 
 
 class PredictionWriter:
-    """Adds prediction columns to batches, and counts."""
+    """Adds prediction columns to batches, and counts; without rules their scores are unknown."""
 
     def __init__(
-        self, classes: Sequence[Any], *, decides: bool, scoped: bool, stored: bool = False
+        self,
+        classes: Sequence[Any],
+        *,
+        decides: bool,
+        scoped: bool,
+        stored: bool = False,
+        rules: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._names = [str(name) for name in classes]
         self._classes = _column(classes)
         self._decides, self._scoped, self._stored = decides, scoped, stored
+        self._rules = tuple(rules)
         self._rows = self._outside = 0
         self._predicted = np.zeros(len(classes), dtype=np.int64)
         self._decisions: Counter[str] = Counter()
@@ -81,7 +91,11 @@ class PredictionWriter:
     def names(self) -> list[str]:
         """Names of the new columns."""
         return predict_columns(
-            self._names, decides=self._decides, scoped=self._scoped, stored=self._stored
+            self._names,
+            decides=self._decides,
+            scoped=self._scoped,
+            stored=self._stored,
+            scored=bool(self._rules),
         )
 
     def add_columns(self, batch: PredictedRows) -> pa.Table:
@@ -113,6 +127,7 @@ class PredictionWriter:
             dict(self._decisions) if self._decides else None,
             self._outside if self._scoped else None,
             tuple(notes),
+            self._rules,
         )
 
     def _decision_columns(self, batch: PredictedRows) -> list[pa.Array]:
@@ -123,7 +138,17 @@ class PredictionWriter:
             pa.array(batch.decision),
             pa.array(acted, self._classes.type),
             pa.array(list(batch.action or []), pa.string()),
+            *(_score_columns(batch.scores) if batch.scores is not None else ()),
         ]
+
+
+def _score_columns(scores: tuple[Sequence[Any], Sequence[Any], Sequence[Any]]) -> list[pa.Array]:
+    """Return rule, score and threshold as columns, null where no rule was applied."""
+    rules, *numbers = scores
+    return [
+        pa.array(list(rules), pa.string()),
+        *(pa.array(values, pa.float64(), from_pandas=True) for values in numbers),
+    ]
 
 
 def write_predictions(
@@ -175,7 +200,10 @@ def predict_file(
 ) -> PredictionSummary:
     """Write the rows with their predictions to `out`, or only count them."""
     scoped = bundle.ood is not None
-    writer = PredictionWriter(bundle.classes, decides=bool(bundle.points), scoped=scoped)
+    rules = [rule.to_dict() for rule in bundle.active_rules(point)]
+    writer = PredictionWriter(
+        bundle.classes, decides=bool(bundle.points), scoped=scoped, rules=rules
+    )
 
     def predicted_batches() -> Generator[PredictedRows, None, None]:
         with closing(rows.batches()) as batches:  # ends its threads on errors too
@@ -197,6 +225,11 @@ def _predict_batch(bundle: Bundle, batch: ScoredBatch, point: int | None) -> Pre
             decisions.acted_as.tolist(),
             decisions.action.tolist(),
             None if bundle.ood is None else decisions.out_of_scope,
+            scores=(
+                decisions.decision_rule.tolist(),
+                decisions.decision_score.tolist(),
+                decisions.decision_threshold.tolist(),
+            ),
         )
     scores = ModelScores.from_input(bundle.classes, **batch.scores)
     outside = flag_rows(bundle.ood, scores, with_model=bundle.scorer is not None)

@@ -1,6 +1,7 @@
 """Decisions as arrays and as rows."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,8 @@ PROBS = np.array([[0.7, 0.3], [0.5, 0.5], [0.2, 0.8]])
 
 
 def verdict(entry, acts, of, *, clears=False):
-    return RuleDecision(entry, f"rule {entry}", np.array(acts), np.full(3, of), clears)
+    scores = np.where(np.array(acts) != clears, 0.9, 0.1)
+    return RuleDecision(entry, f"rule {entry}", np.array(acts), np.full(3, of), clears, scores, 0.5)
 
 
 def test_rows_are_plain_json():
@@ -24,6 +26,9 @@ def test_rows_are_plain_json():
         "action": "call",
         "operating_point": 0,
         "out_of_scope": False,
+        "decision_rule": "rule 0",
+        "decision_score": 0.9,
+        "decision_threshold": 0.5,
     }
     assert found.to_rows()[0] == {
         "label": "no",
@@ -33,6 +38,9 @@ def test_rows_are_plain_json():
         "action": None,
         "operating_point": None,
         "out_of_scope": False,
+        "decision_rule": "rule 0",
+        "decision_score": 0.1,
+        "decision_threshold": 0.5,
     }
     whole = json.loads(json.dumps(found.to_dict()))
     assert (whole["n"], whole["decisions"]) == (3, {"act": 2, "clear": 0, "abstain": 1})
@@ -92,3 +100,42 @@ def test_example_of_predict_columns():
         "prob_yes",
         "out_of_scope",
     ]
+
+
+def test_the_score_shown_is_that_of_the_rule_that_decided():
+    rules = [verdict(0, [False, True, True], 0), verdict(1, [True, False, True], 1)]
+    found = decide_rows(("a", "b"), PROBS, rules, actions=[None] * 2)
+    # Of two that act, the more probable class; of one that acts, that one.
+    assert found.rule.tolist() == [1, 0, 1]
+    assert found.decision_score.tolist() == [0.9, 0.9, 0.9]
+    assert found.decision_rule.tolist() == ["rule 1", "rule 0", "rule 1"]
+
+
+def test_of_a_row_left_to_a_person_it_is_that_of_the_most_probable_class():
+    rules = [verdict(0, [False] * 3, 0), verdict(1, [False] * 3, 1)]
+    found = decide_rows(("a", "b"), PROBS, rules, actions=[None] * 2)
+    assert found.rule.tolist() == [0, 0, 1]
+    assert (found.decision_score < found.decision_threshold).all()
+
+
+def test_a_cleared_row_shows_the_rule_that_cleared_it():
+    rules = [verdict(0, [True, False, True], 1), verdict(0, [True, True, False], -1, clears=True)]
+    found = decide_rows(("a", "b"), PROBS, rules, actions=[None] * 2)
+    assert found.rule.tolist() == [0, 1, 0]
+    assert found.scores.shape == (3, 2)
+
+
+def test_no_rule_was_applied_to_a_row_out_of_scope():
+    found = decide_rows(("a", "b"), PROBS, [verdict(0, [True] * 3, 1)], actions=[None] * 2,
+                        out_of_scope=np.array([True, False, False]))  # fmt: skip
+    assert found.rule.tolist() == [-1, 0, 0]
+    assert np.isnan(found.decision_score[0])
+    first = found.to_rows()[0]
+    assert [first[name] for name in ("decision_rule", "decision_score")] == [None, None]
+    assert first["decision_threshold"] is None
+
+
+def test_an_infinite_threshold_is_null_in_json():
+    rule = replace(verdict(0, [False] * 3, 1), threshold=float("inf"))
+    found = decide_rows(("a", "b"), PROBS, [rule], actions=[None] * 2)
+    assert found.to_rows()[0]["decision_threshold"] is None

@@ -224,7 +224,10 @@ def test_bad_tables_are_told_in_one_sentence(cli, place, case):
     refused(cli("train", "shop.csv", "--tabular", "--label", "sold", *tiny, *words), says, place)
 
 
-TAKEN = ["predicted", "prob_few", "decision", "acted_as", "action", "out_of_scope", "prediction_id"]
+TAKEN = [
+    *("predicted", "prob_few", "decision", "acted_as", "action"),
+    *("decision_rule", "decision_score", "decision_threshold", "out_of_scope", "prediction_id"),
+]
 
 
 @pytest.mark.parametrize("name", TAKEN)

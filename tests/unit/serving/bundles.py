@@ -26,6 +26,10 @@ def logits_bundle(folder, kind="points", *, warmth=2.0):
         return pack(folder, points=[point("defect", 0.75)], force=True)
     if kind == "two classes":
         return pack(folder, points=[band()], actions={"yes": "refund"}, force=True)
+    if kind == "other scale":  # decides on the model's own scores, and keeps their order
+        chosen = BundlePoint(point("yes", 0.75, classes=("no", "yes")), "raw")
+        calibration = temperature(warmth, ("no", "yes"))
+        return pack(folder, points=[chosen], calibrator=calibration, force=True)
     rule = OodRule("max_logit", -2.0, 0.95, 100)  # flags rows without a logit of at least 2
     if kind == "out of scope":
         return pack(folder, points=[BundlePoint(point(), "calibrated")], ood=rule, **calibrated)

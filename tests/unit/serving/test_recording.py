@@ -66,6 +66,8 @@ def test_the_answer_is_what_is_on_record(recorder, store, of):
         assert timedelta(0) <= datetime.now(UTC) - kept.at < timedelta(minutes=10)
         assert 0 <= kept.latency_ms < 600_000
     assert stored[0].decision == "act"
+    first, second = answer["predictions"]
+    assert first["decision_score"] >= first["decision_threshold"] > second["decision_score"]
 
 
 def test_the_bundle_is_on_record_before_its_first_prediction(recorder, store, of):
@@ -158,7 +160,7 @@ def test_an_answer_that_cannot_be_made_does_not_take_others_with_it(recorder, of
     monkeypatch.setattr(
         recorder,
         "_answer",
-        lambda request, logged: 1 / 0 if request == "b" else made(request, logged),
+        lambda request, *more: 1 / 0 if request == "b" else made(request, *more),
     )
     found = recorder.write(score([asked(of, name, [1.0, 2.0, 3.0]) for name in "abc"]))
     assert [type(each) is bytes for each in found] == [True, False, True]

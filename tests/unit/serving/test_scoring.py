@@ -7,6 +7,7 @@ import pytest
 from tests.unit.bundle.parts import rows
 from tests.unit.serving.bundles import TABLE, TEXTS, logits_bundle, rows_of, served
 
+from calibrant.bundle.decision_scores import NO_SCORE
 from calibrant.client.messages import Input
 from calibrant.serving.scoring import (
     InvalidInput,
@@ -16,6 +17,8 @@ from calibrant.serving.scoring import (
     collate,
     score,
 )
+
+SCORES = ("decision_rule", "decision_score", "decision_threshold")
 
 
 def asked(of, *given, **more):
@@ -44,15 +47,19 @@ def expected(bundle, found):
 def told(row, classes):
     """Return a scored row in the words of `decide`."""
     names = ("label", "decision", "acted_as", "action", "operating_point", "out_of_scope")
+    shown = NO_SCORE if row.decision_score is None else row.decision_score.to_dict()
     return {
         **{name: getattr(row, name) for name in names},
         "probabilities": dict(zip(classes, row.probs, strict=True)),
+        **{name: shown[name] for name in SCORES},
     }
 
 
 def same(found, wanted, *, within):
     for one, other in zip(found, wanted, strict=True):
         one, other = dict(one), dict(other)
+        score, same_score = one.pop("decision_score"), other.pop("decision_score")
+        assert score == (same_score and pytest.approx(same_score, abs=within))
         assert one.pop("probabilities") == pytest.approx(other.pop("probabilities"), abs=within)
         assert one == other
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from calibrant.thresholds import (
     Cost,
     OperatingPoint,
     OperatingPoints,
+    accuracy,
     coverage,
     npv,
     precision,
@@ -139,3 +141,40 @@ def test_rows_that_are_withheld_are_not_acted_on_by_definition(rows):
 
 def probs_to_logits(probs):
     return np.log(probs) - np.log1p(-probs)
+
+
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+@pytest.mark.parametrize("width", [np.float32, np.float64])
+def test_decision_scores_decide_as_the_point_does(rows, kind, width):
+    labels, probs = rows
+    point = select(labels, probs, hold=precision >= 0.85)
+    near = np.nextafter(point.threshold, [0.0, 1.0])
+    scores = np.concatenate([probs, [point.threshold, *near]]).astype(width)
+    given = {kind: scores if kind == "probs" else probs_to_logits(scores).astype(width)}
+    found = point.decision_scores(**given)
+    assert np.array_equal(found >= point.decision_threshold, point.act(**given))
+    assert found == pytest.approx(scores, rel=1e-6)
+    assert point.scale == "probability"
+
+
+def test_decision_scores_of_a_class_and_of_the_predicted_one():
+    probs = np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
+    labels = np.repeat([0, 1, 2], 40)
+    many = np.eye(3)[labels] * 0.7 + 0.1
+    second = select(labels, many, hold=precision >= 0.5, positive=1, confidence=None)
+    assert second.decision_scores(probs).tolist() == [0.5, 0.1]
+    accepted = select(labels, many, hold=accuracy >= 0.5, confidence=None)
+    assert accepted.decision_scores(probs).tolist() == [0.5, 0.8]
+
+
+def test_scores_that_probabilities_round_are_log_odds(rows):
+    labels, probs = rows
+    logits = probs_to_logits(probs) * 20
+    point = select(labels, logits=logits, hold=precision >= 0.97, confidence=None)
+    tight = replace(point, threshold=1.0, logit=50.0, both_kinds=False)
+    assert (tight.scale, tight.decision_threshold) == ("log-odds", 50.0)
+    found = tight.decision_scores(logits=[49.0, 50.0, 51.0])
+    assert found.tolist()[1:] == [50.0, 51.0]
+    assert (found >= 50.0).tolist() == tight.act(logits=[49.0, 50.0, 51.0]).tolist()
+    with refuses(InputError, "logits"):
+        tight.decision_scores([0.5])

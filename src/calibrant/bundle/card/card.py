@@ -16,11 +16,16 @@ from calibrant.bundle.card.model import (
 from calibrant.bundle.card.wording import escape_html
 from calibrant.errors import InputError
 from calibrant.formatting import format_count, printable, quote_name, sentence
-from calibrant.reports.threshold.text import acting_rule
+from calibrant.reports.threshold.text import acting_rule, clearing_rule
+from calibrant.reports.threshold.wording import (
+    decision_score_words,
+    same_place_words,
+    threshold_words,
+)
 
 if TYPE_CHECKING:
     from calibrant.bundle.bundle import Bundle
-    from calibrant.bundle.points import BundlePoint, Rule
+    from calibrant.bundle.decision_rules import DecisionRule
     from calibrant.thresholds.operating_point import OperatingPoint
 
 _SHOWN = ("precision", "accuracy", "recall", "npv", "coverage", "cost")
@@ -38,14 +43,7 @@ def decision_rules(bundle: Bundle) -> Iterator[str]:
     if not bundle.points:
         yield "There is no operating point: it gives probabilities and makes no decisions."
         return
-    for i, each in enumerate(bundle.points):
-        scores = _scores_text(each, bundle)
-        yield from (
-            f"Point {i}: {escape_html(sentence(printable(_rule_text(rule))))} {scores}"
-            for rule in each.rules
-        )
-        if bundle.is_alternative(i):
-            yield f"Point {i} is an alternative: it decides only on request."
+    yield from _rule_lines(bundle)
     if _has_several_rules(bundle):
         yield "If several of them act on a row, the one of the most probable class decides."
     scope = "" if bundle.ood is None else ", as are all rows out of scope"
@@ -54,30 +52,42 @@ def decision_rules(bundle: Bundle) -> Iterator[str]:
         yield f"Acting on {escape_html(quote_name(of))} means: {escape_html(printable(action))}."
 
 
+def _rule_lines(bundle: Bundle) -> Iterator[str]:
+    """Describe each rule, the alternatives, and the scale of the decision scores."""
+    for rule in bundle.decision_rules:
+        words = escape_html(sentence(printable(_rule_text(rule))))
+        yield f"Point {rule.position}: {words}{_place_text(rule)}"
+    for i in filter(bundle.is_alternative, range(len(bundle.points))):
+        yield f"Point {i} is an alternative: it decides only on request."
+    own = [not rule.same_scale for rule in bundle.decision_rules]
+    if any(own):
+        which = "The decision score" if all(own) else "A decision score not called calibrated"
+        yield (
+            f"{which} is the classifier's own probability, on which its threshold was chosen, and "
+            "not the calibrated probability: the two are on different scales."
+        )
+
+
 def _has_several_rules(bundle: Bundle) -> bool:
     """Return whether more than one active rule acts on rows."""
     active = [each for i, each in enumerate(bundle.points) if not bundle.is_alternative(i)]
     return sum(not rule.clears for each in active for rule in each.rules) > 1
 
 
-def _rule_text(rule: Rule) -> str:
-    if not rule.clears:
-        return acting_rule(rule.point)
-    point, name = rule.point, printable(rule.point.of)
-    if point.works_on_probs:
-        return f"clear a row when P({name}) is below {point.threshold:.6g}"
-    return f"clear a row when P({name}) has log-odds below {point.logit:.6g}"
+def _rule_text(each: DecisionRule) -> str:
+    point, calibrated = each.rule.point, each.decides_on == "calibrated"
+    if not each.rule.clears:
+        return acting_rule(point, calibrated=calibrated)
+    return clearing_rule(point, calibrated=calibrated)
 
 
-def _scores_text(each: BundlePoint, bundle: Bundle) -> str:
-    if each.decides_on == "calibrated":
-        return "It uses the calibrated probabilities."
-    if bundle.calibration is None:
-        return "It uses the classifier's own scores."
-    return (
-        "It uses the classifier's own scores, on which it was chosen, not the "
-        "calibrated probabilities."
-    )
+def _place_text(each: DecisionRule) -> str:
+    """Say where the threshold lies on the calibrated scale, if that is another number."""
+    if each.moved is None:
+        return ""
+    point = each.rule.point
+    shown = threshold_words(point.threshold, point.logit)
+    return f" {same_place_words(shown, each.moved.prob, each.moved.logit)}"
 
 
 def promises(bundle: Bundle) -> Iterator[str]:
@@ -91,7 +101,8 @@ def promises(bundle: Bundle) -> Iterator[str]:
             yield f"These promises hold together, with {each.confidence * 100:.4g} % confidence."
         for rule in each.rules:
             measured = ", ".join(_rate_texts(rule.point))
-            where = f"At {rule.point.threshold:.4g}, on {_labels_text(rule.point)}"
+            score = decision_score_words(rule.point.threshold, rule.point.logit)
+            where = f"At {score}, on {_labels_text(rule.point)}"
             yield f"{where}, measured: {measured}." if measured else f"{where}."
     together = bundle.provenance.get("confidence_together")
     if len(bundle.points) > 1 and isinstance(together, int | float):

@@ -208,12 +208,10 @@ class Calibrator(BaseEstimator, ABC):
         Examples
         --------
         >>> from calibrant.calibrators import TemperatureScaling
-        >>> soft = TemperatureScaling(lowest=2.0, highest=2.0)
-        >>> soft.fit([0.0, 1.0], [0, 1]).keeps_order_of(1)
+        >>> TemperatureScaling().fit([-1.0, 0.0, 1.0], [0, 1, 1]).keeps_order_of(1)
         True
-        >>> soft.fit([[0.0, 1.0, 0.0], [0.0, 1.0, 2.0]], [1, 2], classes=[0, 1, 2])
-        TemperatureScaling(highest=2.0, lowest=2.0)
-        >>> soft.keeps_order_of(1)
+        >>> several = TemperatureScaling().fit([[0, 1, 0], [0, 1, 2], [1, 0, 2]], [1, 2, 0])
+        >>> several.keeps_order_of(1)
         False
         """
         if position not in range(self.n_classes):

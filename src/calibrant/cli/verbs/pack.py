@@ -222,6 +222,7 @@ def _show(bundle: Bundle, out: Path, notes: list[str], *, json: bool) -> None:
             "classes": list(bundle.classes),
             "calibrator": None if bundle.calibration is None else bundle.calibration.method,
             "operating_points": [point.to_dict() for point in bundle.points],
+            "rules": [rule.to_dict() for rule in bundle.decision_rules],
             "actions": dict(bundle.actions),
             "files": [MANIFEST, *bundle.manifest["files"]],
         }
@@ -249,8 +250,8 @@ def _describe_unused(bundle: Bundle) -> list[str]:
     if raw and bundle.calibration is not None:
         which = f"Point {raw[0]} decides" if len(raw) == 1 else f"Points {', '.join(raw)} decide"
         notes.append(
-            f"{which} on the raw scores of the model, as chosen: the calibrator only sets the "
-            "probabilities."
+            f"{which} on the raw scores of the model, as chosen: that is the decision score, and "
+            "the calibrator only sets the probabilities."
         )
     acted = {class_name for point in bundle.points for class_name in point.acts_on}
     idle = [class_name for class_name in bundle.actions if not acted & {class_name, None}]

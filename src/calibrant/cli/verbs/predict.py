@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -190,6 +191,7 @@ def _print_result(
             "decisions": summary.decisions,
             "predicted": summary.predicted,
             "out_of_scope": summary.out_of_scope,
+            "rules": list(summary.rules),
             **source,
             "out": None if out is None else str(out),
         }
@@ -218,6 +220,7 @@ def _lines(summary: PredictionSummary) -> list[str]:
     else:
         acted, cleared, left = (share(summary.decisions[w]) for w in ("act", "clear", "abstain"))
         lines.append(f"Acted on: {acted}. Cleared: {cleared}. For a person: {left}.")
+        lines += _rule_lines(summary.rules)
     if summary.out_of_scope is not None:
         lines.append(f"Out of scope, and so for a person: {share(summary.out_of_scope)}.")
     most = sorted(summary.predicted.items(), key=lambda item: -item[1])
@@ -225,3 +228,14 @@ def _lines(summary: PredictionSummary) -> list[str]:
     shown += [f"and {len(most) - _SHOWN} more"] if len(most) > _SHOWN else []
     lines.append(f"Most probable: {', '.join(shown)}.")
     return lines + [printable(f"Note: {note}") for note in summary.notes]
+
+
+def _rule_lines(rules: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Describe the rules, and say where their scores are not the probabilities of the output."""
+    from calibrant.bundle.decision_rules import describe_rule
+
+    lines = [f"{describe_rule(rule)}." for rule in rules[:_SHOWN]]
+    lines += [f"And {len(rules) - _SHOWN} more rules."] if len(rules) > _SHOWN else []
+    if not all(rule["same_scale"] for rule in rules):
+        lines.append("The decision score is the model's own; the columns prob_ are calibrated.")
+    return lines

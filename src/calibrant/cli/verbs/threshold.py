@@ -213,6 +213,7 @@ def _write_page(
         classes=rows.classes,
         weights=rows.weights,
         cost=outcome.request.cost,
+        calibrated=outcome.calibrator is not None,
         **next_step,
     )
 

@@ -116,15 +116,15 @@
 
     function xAxis(room) {
       if (scale === "share") return probability(`share of rows ${view.topLabel ? "accepted" : view.clears ? "not cleared" : "acted on"}`, { tickformat: ".0%" });
-      if (scale === "logit" && view.wide) return axis("threshold, as log-odds");
+      if (scale === "logit" && view.wide) return axis("decision score, as log-odds");
       if (scale === "logit") {
         const most = room ?? (document.documentElement.clientWidth < 600 ? 6 : 12);
-        return axis("threshold, ends stretched", ticks(view.logit[0], view.logit[last - 1], most));
+        return axis("decision score, ends stretched", ticks(view.logit[0], view.logit[last - 1], most));
       }
       const [low, high] = [view.threshold[0], view.threshold[last - 1]];
-      if (high - low > 0.6) return probability("threshold");
+      if (high - low > 0.6) return probability("decision score");
       const more = 0.03 * (high - low || 0.1);
-      return axis("threshold", { range: [low - more, high + more] });
+      return axis("decision score", { range: [low - more, high + more] });
     }
 
     // One rate: its band as a filled area between two lines that are not drawn, then the line.
@@ -219,7 +219,7 @@
     const unit = () => (scale() === "logit" && view.wide ? "logit" : "threshold");
 
     function moveTo(i, from) {
-      element("unit").textContent = unit() === "logit" ? "Log-odds" : "Threshold";
+      element("unit").textContent = unit() === "logit" ? "Decision score (log-odds)" : "Decision score";
       place = Math.min(last, Math.max(0, i));
       if (from !== "number") {
         const value = (place === chosen?.at ? chosen[unit()] : null) ?? view[unit()][Math.min(place, last - 1)];

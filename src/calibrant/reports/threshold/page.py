@@ -33,6 +33,7 @@ def threshold_html(
     out: str = "",
     command: str = "",
     notes: Sequence[str] = (),
+    calibrated: bool = False,
     **rows: Any,
 ) -> str:
     """Return operating points as one self-contained HTML page.
@@ -45,13 +46,15 @@ def threshold_html(
     out : where the result was saved; empty if it was not saved
     command : how to apply it
     notes : sentences about the rows
+    calibrated : whether the decision scores are those of a calibrator
     **rows : the labelled rows behind the result, as for `point_view`
     """
+    whose = "calibrated" if calibrated else ""
     views = _views(result, rows)
-    lead = lead_data(result) if isinstance(result, OperatingPoints | Band) else None
+    lead = lead_data(result, source=whose) if isinstance(result, OperatingPoints | Band) else None
     data = {
         "lead": lead,
-        "sections": [section_data(view, key) for key, view in enumerate(views)],
+        "sections": [section_data(view, key, source=whose) for key, view in enumerate(views)],
         "several": lead is not None,
         "size": format_count(views[0].curve.n, "row"),
         "out": out,
@@ -71,19 +74,21 @@ def write_threshold_html(
     command: str = "",
     notes: Sequence[str] = (),
     name: str = "path",
+    calibrated: bool = False,
     **rows: Any,
 ) -> Path:
     """Write the page of `threshold_html` to `path` atomically.
 
     Parameters
     ----------
-    result, source, out, command, notes : as for `threshold_html`
+    result, source, out, command, notes, calibrated : as for `threshold_html`
     path : path of the page
     name : name of the path in error messages
     **rows : the labelled rows behind the result, as for `point_view`
     """
     check_writable(path, name=name)  # before the page is rendered
-    page = threshold_html(result, source=source, out=out, command=command, notes=notes, **rows)
+    options: dict[str, Any] = {"out": out, "command": command, "calibrated": calibrated}
+    page = threshold_html(result, source=source, notes=notes, **options, **rows)
     return write_page(page, path, name=name)
 
 

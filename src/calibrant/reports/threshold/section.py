@@ -15,6 +15,7 @@ from calibrant.reports.threshold.wording import (
     rate_interval,
     rate_meaning,
     rate_value,
+    score_source,
     threshold_words,
 )
 from calibrant.thresholds.band import Band
@@ -25,20 +26,25 @@ from calibrant.thresholds.proof.largest_weight import condition_clause
 _MOST_CARDS = 3
 
 
-def section_data(view: PointView, key: int) -> dict[str, Any]:
-    """Gather what the template shows of one result, as plain values."""
+def section_data(view: PointView, key: int, *, source: str = "") -> dict[str, Any]:
+    """Gather what the template shows of one result, as plain values.
+
+    `source` names whose probabilities the decision scores are, such as "calibrated".
+    """
     curve = view.curve
+    of = curve.of
     return {
         "key": key,
         "title": view.title,
         **_verdict(view),
         "cards": list(_cards(view)),
-        "rule": _rule(view),
+        "rule": _rule(view, score_source(of, source=source)),
+        "score": score_source(of, source=source),
         "reached": view.point is not None,
         "promised": view.promised,
-        "top_label": curve.of is None,
+        "top_label": of is None,
         "clears": view.clears,
-        "of": "" if curve.of is None else str(curve.of),
+        "of": "" if of is None else str(of),
         "chosen": view.words,
         "lines": [(name, view.title_of(name)) for name in view.lines],
         "aims": [name for name, _, _ in aims_of(view.result)],
@@ -54,16 +60,15 @@ def section_data(view: PointView, key: int) -> dict[str, Any]:
     }
 
 
-def lead_data(whole: Band | OperatingPoints) -> dict[str, Any]:
-    """Return the joint verdict on several thresholds, as plain values."""
+def lead_data(whole: Band | OperatingPoints, *, source: str = "") -> dict[str, Any]:
+    """Return the joint verdict on several thresholds, as plain values; see `section_data`."""
     if isinstance(whole, OperatingPoints):
         return _lead_of_classes(whole)
     act, clear = (threshold_words(p.threshold, p.logit) for p in (whole.upper, whole.lower))
-    name = quote_name(whole.upper.of)
+    score = f"its decision score, {score_source(whole.upper.of, source=source)},"
     rule = (
-        f"Act on a row when its probability of class {name} is at least {act}, clear it below "
-        f"{clear}, and hand the rows between to a person: {percent(whole.automated)} of these "
-        "rows need none."
+        f"Act on a row when {score} is at least {act}, clear it below {clear}, and hand the rows "
+        f"between to a person: {percent(whole.automated)} of these rows need none."
     )
     if whole.guarantee is not None:
         return _verdict_data("good", "Promise", whole.guarantee, [rule])
@@ -120,23 +125,22 @@ def _verdict(view: PointView) -> dict[str, Any]:
     return _verdict_data("bad", "Target not reached", head, why)
 
 
-def _rule(view: PointView) -> str:
+def _rule(view: PointView, source: str) -> str:
     """Return the rule with the exact threshold: rows can be tied just below it."""
     point = view.point
     if point is None:
         return ""
     shown = repr(point.threshold) if point.works_on_probs else f"log-odds {point.logit!r}"
-    least, below = f"at least {shown}", f"below {shown}"
-    name = quote_name(view.curve.of)
+    score = f"its decision score, {source},"
     if view.clears:
-        return f"Clear a row when its probability of class {name} is {below}."
+        return f"Clear a row when {score} is below {shown}."
     if view.curve.of is None:
         if point.threshold <= 0:
             return "Accept every prediction."
-        return f"Accept a prediction when its probability is {least}; hand over the rest."
+        return f"Accept a prediction when {score} is at least {shown}; hand over the rest."
     if point.threshold <= 0:
-        return f"Act on every row: its probability of class {name} does not matter."
-    return f"Act on a row when its probability of class {name} is {least}."
+        return f"Act on every row: {score} does not matter."
+    return f"Act on a row when {score} is at least {shown}."
 
 
 def _cards(view: PointView) -> Iterator[dict[str, Any]]:
@@ -184,7 +188,7 @@ def _missing_cards(result: TargetUnreachable) -> Iterator[dict[str, Any]]:
         yield {
             "title": "Best value" if result.confidence is None else "Best value proved",
             "value": rate_value(kind, result.best),
-            "lines": [f"At threshold {words}" for words in where],
+            "lines": [f"At a decision score of {words}" for words in where],
             "meaning": alone if len(aims) == 1 else several,
         }
     if result.confidence is None:

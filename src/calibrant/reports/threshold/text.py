@@ -70,6 +70,11 @@ def acting_rule(point: OperatingPoint, *, calibrated: bool = False) -> str:
     return f"{verb} when {_score(point, calibrated)} is {_least(point)}"
 
 
+def clearing_rule(point: OperatingPoint, *, calibrated: bool = False) -> str:
+    """Describe which rows are cleared."""
+    return f"clear a row when {_score(point, calibrated)} is below {_threshold(point)}"
+
+
 def render_decisions(
     result: OperatingPoint | OperatingPoints | Band,
     decisions: Mapping[str, int],
@@ -124,8 +129,9 @@ def _point_parts(
     yield Text(_about_intervals(point))
     if point.baseline is not None and {"threshold", "cost"} <= set(point.baseline):
         yield Text(
-            f"For comparison: acting from {point.baseline['threshold']:.6g} on, which is best if "
-            f"the probabilities are calibrated, costs {point.baseline['cost']:.4g} a row here."
+            f"For comparison: acting from a decision score of {point.baseline['threshold']:.6g} "
+            "on, which is best if these scores are calibrated, costs "
+            f"{point.baseline['cost']:.4g} a row here."
         )
     yield from _notes((*point.notes, *notes))
 
@@ -175,7 +181,7 @@ def _band_parts(band: Band, notes: Sequence[str], calibrated: bool) -> Iterator[
     yield Text(
         printable(_chosen_on(band.upper, aim="to leave as few rows as possible to a person"))
     )
-    names = ("Side", "P", "Rate", "Here", _level(band.upper), "Rows", "Held to")
+    names = ("Side", "Decision\nscore", "Rate", "Here", _level(band.upper), "Rows", "Held to")
     table = table_of(*names, words=(0, 2))
     for side, point in (("act", band.upper), ("clear", band.lower)):
         for target in point.hold:
@@ -236,9 +242,16 @@ def _rates(point: OperatingPoint) -> Table:
 
 def _classes(points: Sequence[OperatingPoint]) -> Table:
     """Return a table with one line for each class."""
-    table = table_of(
-        "Class", "Threshold", "Held", "Precision", "Recall", "Flagged", "Rows of it", words=(0,)
+    names = (
+        "Class",
+        "Decision\nscore from",
+        "Held",
+        "Precision",
+        "Recall",
+        "Flagged",
+        "Rows of it",
     )
+    table = table_of(*names, words=(0,))
     for point in points:
         shares = (rate_value(name, point.rates[name].value) for name in ("precision", "recall"))
         add_row(
@@ -278,9 +291,11 @@ def _about_intervals(point: OperatingPoint) -> str:
 
 
 def _score(point: OperatingPoint, calibrated: bool) -> str:
+    """Name the decision score and say what it is, as an apposition between commas."""
+    kind = "calibrated " if calibrated else ""
     if point.of is None:
-        return "its highest calibrated probability" if calibrated else "its highest probability"
-    return f"the calibrated P({point.of})" if calibrated else f"P({point.of})"
+        return f"its decision score, the highest {kind}probability,"
+    return f"its decision score, {f'the {kind}' if kind else ''}P({point.of}),"
 
 
 def _least(point: OperatingPoint) -> str:

@@ -90,6 +90,26 @@ def threshold_words(threshold: float, logit: float | None = None) -> str:
     return f"{whole} (log-odds {logit:.4g})"
 
 
+def score_source(of: object, *, source: str = "") -> str:
+    """Describe the probability that a decision score is; `source` names whose it is."""
+    whose = f"the {source} probability" if source else "the probability"
+    return f"{whose} of {'the predicted class' if of is None else f'class {quote_name(of)}'}"
+
+
+def decision_score_words(
+    threshold: float, logit: float | None = None, *, calibrated: float | None = None
+) -> str:
+    """Format a threshold on the decision score, and its place among calibrated probabilities."""
+    more = "" if calibrated is None else f" (calibrated probability {threshold_words(calibrated)})"
+    return f"a decision score of {threshold_words(threshold, logit)}{more}"
+
+
+def same_place_words(threshold: str, prob: float, logit: float | None = None) -> str:
+    """Say where a threshold on the decision score lies among calibrated probabilities."""
+    calibrated = threshold_words(prob, logit)
+    return f"A decision score of {threshold} is a calibrated probability of {calibrated}."
+
+
 def aims_of(result: OperatingPoint | TargetUnreachable) -> list[Aim]:
     """Return the targets of a result."""
     if isinstance(result, OperatingPoint):

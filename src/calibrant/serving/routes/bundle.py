@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Depends, Request
 
-from calibrant.client.messages import BundleAnswer
+from calibrant.client.messages import BundleAnswer, RuleAnswer
 from calibrant.errors import CalibrantError
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import describe_problems, require_role, service_of
@@ -58,6 +58,7 @@ def _to_message(service: Service) -> BundleAnswer:
         input=served.reads,  # type: ignore[arg-type]  # images are not served
         columns=bundle.columns.to_dict(),
         points=[list(point.promises) for point in bundle.points],
+        rules=[RuleAnswer(**rule.to_dict()) for rule in bundle.decision_rules],
         actions=dict(bundle.actions),
         loaded_at=served.loaded_at,
         refused=service.slot.refused,

@@ -43,7 +43,7 @@ def _read_prediction(service: Service, id: str) -> dict[str, Any] | None:
     classes = service.recorder.classes_of(stored.bundle)
     names = ("at", "request", "position", "unit", "use_case", "branch", "input", "input_hash")
     return {
-        **prediction_to_row(stored, classes),
+        **prediction_to_row(stored, classes, service.recorder.scores.of([stored])[0]),
         **{name: getattr(stored, name) for name in (*names, "latency_ms")},
         "bundle": {"id": stored.bundle[:12], "hash": stored.bundle},
         "logits": dict(zip(classes, stored.logits, strict=True)),

@@ -7,7 +7,13 @@ from typing import Any
 
 from calibrant.errors import TargetUnreachable
 from calibrant.formatting import floor_words, format_count, number, percent, sentence
-from calibrant.reports.threshold.wording import aim_words, aims_of, class_words, threshold_words
+from calibrant.reports.threshold.wording import (
+    aim_words,
+    aims_of,
+    class_words,
+    decision_score_words,
+    threshold_words,
+)
 from calibrant.study.report.wording import (
     candidate_name,
     figure_of,
@@ -156,7 +162,9 @@ def promise_data(point: PointResult, result: StudyResult) -> dict[str, Any]:
         if isinstance(outcome, OperatingPoint)
         else "",
         "words": _promise_words(point),
-        "costs": cost_words(outcome) if isinstance(outcome, OperatingPoint) else "",
+        "costs": cost_words(outcome, calibrated=point.calibrated_threshold)
+        if isinstance(outcome, OperatingPoint)
+        else "",
         "missing": "" if isinstance(outcome, OperatingPoint) else _missing_words(outcome),
         "checks": checks,
         "decides": point.decides,
@@ -186,9 +194,13 @@ def _missing_words(error: TargetUnreachable) -> str:
     return " ".join(words)
 
 
-def cost_words(point: OperatingPoint) -> str:
-    """Describe the trade-off of a threshold: the share acted on, precision and recall."""
-    at, shares = f"At threshold {threshold_words(point.threshold)},", point.rates
+def cost_words(point: OperatingPoint, *, calibrated: float | None = None) -> str:
+    """Describe the trade-off of a threshold: the share acted on, precision and recall.
+
+    `calibrated` is where the threshold lies among calibrated probabilities, if anywhere.
+    """
+    where = decision_score_words(point.threshold, point.logit, calibrated=calibrated)
+    at, shares = f"At {where},", point.rates
     acted = percent(shares["coverage"].value)
     if point.of is None:
         return f"{at} {acted} of the predictions are accepted; the rest is handed to a person."
@@ -197,6 +209,22 @@ def cost_words(point: OperatingPoint) -> str:
         f"{at} {acted} of the rows are acted on, {right} of them rightly (precision); that finds "
         f"{recall} of the rows of the class (recall). Measured on {point.n:,} calibrate rows."
     )
+
+
+def scores_words(result: StudyResult) -> str:
+    """Explain what the thresholds are compared with; empty without a threshold."""
+    reached = [point for point in result.points if isinstance(point.result, OperatingPoint)]
+    if not reached:
+        return ""
+    if result.method == "identity":
+        return "The decision score is the probability that the bundle gives."
+    words = (
+        "The decision score, which a threshold is compared with, is the model's own probability, "
+        "on which the threshold was certified. The calibrated probability is another number"
+    )
+    if any(point.calibrated_threshold is not None for point in reached):
+        return f"{words}; where the threshold lies on that scale, it stands in brackets."
+    return f"{words}, which does not decide."
 
 
 def several_words(result: StudyResult) -> str:
@@ -312,7 +340,7 @@ def _promise_short(point: PointResult) -> str:
     aims = join_words([aim_words(aim) for aim in aims_of(outcome)] or [point.hold])
     if not isinstance(outcome, OperatingPoint):
         return f"For {of} it cannot be promised yet that {aims}."
-    at = f"For {of}, {aims} at threshold {threshold_words(outcome.threshold)}"
+    at = f"For {of}, {aims} at {decision_score_words(outcome.threshold, outcome.logit)}"
     if outcome.guarantee is None or outcome.confidence is None:
         return f"{at} on the calibrate rows; nothing is promised."
     does = f"{_describe_effect(outcome)}{_outcome(point)}"

@@ -22,9 +22,14 @@ from calibrant.reports.evaluation.page import render_page, write_page
 from calibrant.reports.evaluation.page_data import reliability_data, scheme_words, script_json
 from calibrant.reports.threshold.section import section_data
 from calibrant.reports.threshold.view import chart_data
-from calibrant.reports.threshold.wording import threshold_words
+from calibrant.reports.threshold.wording import decision_score_words
 from calibrant.results import Evaluation
-from calibrant.study.report.headline import headline_data, promise_data, several_words
+from calibrant.study.report.headline import (
+    headline_data,
+    promise_data,
+    scores_words,
+    several_words,
+)
 from calibrant.study.report.lead import lead_data
 from calibrant.study.report.story import story, way_sentences
 from calibrant.study.report.tables import (
@@ -121,6 +126,7 @@ def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
         "points": points,
         "checked_by": _checked_by(result),
         "several": several_words(result),
+        "scores": scores_words(result),
         "actions": _actions(result),
         "scope": scope_data(result.out_of_scope),
         "truth": truth_data(result),
@@ -230,13 +236,17 @@ def _checked_by(result: StudyResult) -> str:
 
 def _point(point: PointResult, k: int, result: StudyResult) -> dict[str, Any]:
     """Return the data of a promise and its section."""
-    return {**section_data(point.view, k), "promise": promise_data(point, result)}
+    source = "" if result.method == "identity" else "model's own"
+    section = section_data(point.view, k, source=source)
+    return {**section, "promise": promise_data(point, result)}
 
 
 def _actions(result: StudyResult) -> list[dict[str, str]]:
     """Return the action and its threshold for each class that has either."""
-    decided: dict[str, OperatingPoint] = {
-        str(point.result.of): point.result
+    decided: dict[str, str] = {
+        str(point.result.of): decision_score_words(
+            point.result.threshold, point.result.logit, calibrated=point.calibrated_threshold
+        )
         for point in result.points
         if point.decides and isinstance(point.result, OperatingPoint)
     }
@@ -245,7 +255,7 @@ def _actions(result: StudyResult) -> list[dict[str, str]]:
         {
             "name": "a prediction of any class" if name == "None" else shown_name(name),
             "does": result.actions.get(name, "not named"),
-            "when": f"from probability {threshold_words(decided[name].threshold)} on"
+            "when": f"from {decided[name]} on"
             if name in decided
             else "never: there is no promised threshold",
         }

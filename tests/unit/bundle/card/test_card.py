@@ -37,8 +37,10 @@ def test_it_says_what_it_decides_and_on_what(card):
     )
     assert_mentions(said, "3 classes", "“defect”, “parts”, “other”")
     assert "calibrated with `temperature`" in said
-    assert_mentions(said, "P(defect) is at least 0.75", "calibrated prob")
-    assert_mentions(said, "P(parts) is at least 0.75", "classifier's own scores")
+    assert_mentions(said, "decision score, the calibrated P(defect), is at least 0.75")
+    assert_mentions(said, "decision score, P(parts), is at least 0.75")
+    assert_mentions(said, "not called calibrated", "classifier's own probability")
+    assert "calibrated probability of" not in said  # a temperature loses the order of three classes
     assert_mentions(said, "“defect” means: refund")
     assert "the bundle abstains" in said
     assert_mentions(said, "most probable class")
@@ -86,8 +88,8 @@ def test_an_alternative_is_named(card):
 
 def test_a_band_has_two_rules(card):
     said = card(band())
-    assert_mentions(said, "Act on", "P(yes) is at least 0.8.")
-    assert_mentions(said, "Clear", "P(yes) is below 0.2.")
+    assert_mentions(said, "Act on", "decision score, P(yes), is at least 0.8.")
+    assert_mentions(said, "Clear", "decision score, P(yes), is below 0.2.")
     assert_mentions(said, "Point 0: Above", "precision", "at least 85 %")
     assert "no point acts" not in said
 
@@ -277,3 +279,14 @@ def test_what_follows_from_acting_on_every_row_has_no_interval(card):
     assert "recall 1.000 by definition" in said
     assert "coverage 1.000 by definition" in said
     assert "precision 0.500 (0." in said
+
+
+def test_it_says_where_a_threshold_lies_on_the_calibrated_scale(card):
+    classes = ("no", "yes")
+    parts = {"calibrator": temperature(classes=classes)}
+    said = card(BundlePoint(point("yes", classes=classes), "raw"), **parts)
+    assert_mentions(said, "decision score of 0.75 is a calibrated probability of 0.634")
+    assert_mentions(said, "different scales")
+    same = card(BundlePoint(point("yes", classes=classes), "calibrated"), **parts)
+    assert "different scales" not in same
+    assert "calibrated probability of" not in same

@@ -18,6 +18,7 @@ from calibrant.scores import read_scores
 from calibrant.scores import tables as score_tables
 from calibrant.workflows.point_file import read_point
 
+SCORES = ["decision_score", "decision_threshold"]
 HOLD = ("--hold", "item_defective: precision>=0.85")
 
 
@@ -69,9 +70,47 @@ def test_all_other_columns_stay(cli, point, later, tmp_path):
     out = tmp_path / "d.csv"
     cli("decide", later, "--point", point(*HOLD), "-o", out)
     before, after = pacsv.read_csv(later), pacsv.read_csv(out)
-    assert after.column_names == [*before.column_names, "decision"]
+    assert after.column_names == [*before.column_names, "decision", *SCORES]
     for name in before.column_names:
         assert after[name].to_pylist() == before[name].to_pylist()
+
+
+def read_numbers(path, *names):
+    table = pacsv.read_csv(path)
+    return [table[name].to_numpy() for name in names]
+
+
+def test_scores_from_their_threshold_on_are_acted_on(cli, point, later, tmp_path):
+    out, path = tmp_path / "d.csv", point(*HOLD)
+    said = cli("decide", later, "--point", path, "-o", out).stdout
+    decision, score, least = read_numbers(out, "decision", *SCORES)
+    assert ((decision == "act") == (score >= least)).all()
+    assert set(least) == {read_point(path).point.threshold}
+    assert (score == read_numbers(out, "prob_item_defective")[0]).all()
+    assert_mentions(said, "decision score", "P(item_defective)")
+
+
+def test_both_sides_of_a_band_show_their_threshold(cli, point, later, tmp_path):
+    out, ends = tmp_path / "d.csv", ("--act", "precision>=0.8", "--clear", "npv>=0.9")
+    path = point("--positive", "item_defective", *ends)
+    cli("decide", later, "--point", path, "-o", out)
+    decision, score, limit = read_numbers(out, "decision", *SCORES)
+    band = read_point(path).result
+    assert set(limit[decision == "clear"]) == {band.lower.threshold}
+    assert set(limit[decision != "clear"]) == {band.upper.threshold}
+    assert ((decision == "act") == (score >= band.upper.threshold)).all()
+    assert ((decision == "clear") == (score < band.lower.threshold)).all()
+
+
+def test_each_of_several_classes_has_its_score(cli, point, later, tmp_path):
+    out = tmp_path / "d.csv"
+    path = point(*HOLD, "--hold", "others: precision>=0.85")
+    cli("decide", later, "--point", path, "-o", out)
+    for name in ("item_defective", "others"):
+        columns = (f"flag_{name}", f"decision_score_{name}", f"decision_threshold_{name}")
+        flag, score, least = read_numbers(out, *columns)
+        assert (flag == (score >= least)).all()
+        assert 0 < flag.sum() < len(flag)
 
 
 def test_json(cli, point, later, tmp_path):

@@ -102,7 +102,7 @@ def test_json_tells_the_same(run, tmp_path):
     result = run("--calibrator", "c", "--point", "raw", "--point", "each", "--json")
     found = strict(result.stdout)
     assert result.stderr == ""
-    assert (found["schema"], found["format"]) == (1, 3)
+    assert (found["schema"], found["format"]) == (1, 4)
     assert (found["out"], found["calibrator"]) == (str(tmp_path / "b"), "temperature")
     assert found["classes"] == list(CLASSES)
     assert [each["decides_on"] for each in found["operating_points"]] == ["raw", "calibrated"]
@@ -110,8 +110,8 @@ def test_json_tells_the_same(run, tmp_path):
     assert len(found["operating_points"][1]["points"]) == 2
     assert found["files"] == ["manifest.json", "card.md"]
     assert found["notes"] == [
-        "Point 0 decides on the raw scores of the model, as chosen: the calibrator only sets the "
-        "probabilities."
+        "Point 0 decides on the raw scores of the model, as chosen: that is the decision score, and "
+        "the calibrator only sets the probabilities."
     ]
 
 

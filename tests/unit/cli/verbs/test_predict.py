@@ -19,7 +19,12 @@ from calibrant.files.write_table import write_tables
 from calibrant.ood import OodRule
 from calibrant.workflows import bundle_rows
 
-NEW = ["predicted", *(f"prob_{name}" for name in CLASSES), "decision", "acted_as", "action"]
+NEW = [
+    "predicted",
+    *(f"prob_{name}" for name in CLASSES),
+    *("decision", "acted_as", "action"),
+    *("decision_rule", "decision_score", "decision_threshold"),
+]
 
 
 def messages(n=300, seed=0):
@@ -92,6 +97,16 @@ def same(found, decided):
     assert probs == pytest.approx(decided.probabilities, abs=1e-6)
     for name in ("decision", "acted_as", "action"):
         assert found[name] == getattr(decided, name).tolist()
+    assert found["decision_rule"] == decided.decision_rule.tolist()
+    for name in ("decision_score", "decision_threshold"):
+        numbers = np.array(found[name], dtype=float)
+        assert numbers == pytest.approx(getattr(decided, name), abs=1e-6, nan_ok=True)
+    # Whoever reads the file decides the same: a score from its threshold on is acted on.
+    reached = [
+        score is not None and score >= least
+        for score, least in zip(found["decision_score"], found["decision_threshold"], strict=True)
+    ]
+    assert [word == "act" for word in found["decision"]] == reached
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
@@ -179,6 +194,7 @@ def test_counts_are_those_of_the_rows(cli, texts, tmp_path):
         "decisions": decided.counts,
         "predicted": {name: int((decided.label == name).sum()) for name in CLASSES},
         "out_of_scope": int(decided.out_of_scope.sum()),
+        "rules": [rule.to_dict() for rule in texts.decision_rules],
         "bundle": str(texts.path),
         "out": str(out),
     }
@@ -194,6 +210,39 @@ def test_without_a_place_rows_are_only_counted(cli, texts, tmp_path):
     assert "Most probable: “" in result.stdout
     assert "Nothing was written" in result.stdout
     assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_the_rule_is_told_on_both_scales_where_the_calibrator_keeps_the_order(cli, tmp_path):
+    classes = ("no", "yes")
+    odds = np.linspace(-4, 4, 50)
+    file = written(tmp_path / "in.csv", {"logit_no": 0 * odds, "logit_yes": odds})
+    chosen = BundlePoint(point("yes", classes=classes), "raw")
+    two = pack(tmp_path / "two", calibrator=temperature(classes=classes), points=[chosen])
+    said = cli("predict", two.path, file).stdout
+    # Log-odds of 3/4, halved: sqrt(3) / (1 + sqrt(3)).
+    assert_mentions(said, "'yes' from a decision score of 0.75 (calibrated probability 0.634)")
+    assert_mentions(said, "model's own", "calibrated")
+    (rule,) = json.loads(cli("predict", two.path, file, "--json").stdout)["rules"]
+    assert rule["calibrated_threshold"] == pytest.approx(0.6339746)
+    out = tmp_path / "out.csv"
+    assert cli("predict", two.path, file, "-o", out).exit_code == 0
+    found = read(out)
+    by_score = np.array(found["decision_score"]) >= np.array(found["decision_threshold"])
+    assert (by_score == (np.array(found["prob_yes"]) >= rule["calibrated_threshold"])).all()
+    assert 0 < by_score.sum() < 50
+
+
+def test_the_rule_is_told_on_its_own_scale_where_the_order_is_lost(cli, bare, tmp_path):
+    array = rows()
+    columns = {f"logit_{name}": array[:, k] for k, name in enumerate(CLASSES)}
+    file = written(tmp_path / "in.parquet", columns)
+    said = cli("predict", bare.path, file).stdout
+    assert_mentions(said, "'defect' from a decision score of 0.75.")
+    assert "calibrated probability" not in said
+    (rule,) = json.loads(cli("predict", bare.path, file, "--json").stdout)["rules"]
+    assert rule["calibrated_threshold"] is None
+    (alone,) = json.loads(cli("predict", bare.path, file, "--point", 1, "--json").stdout)["rules"]
+    assert (alone["decides_on"], alone["calibrated_threshold"]) == ("calibrated", 0.4)
 
 
 def test_one_point_may_decide_alone(cli, bare, tmp_path):

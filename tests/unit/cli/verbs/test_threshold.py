@@ -167,7 +167,7 @@ def test_costs(run, example, cli, tmp_path):
     held = run(example, *words, "--hold", "cost<=0.5", "--maximise", "recall")
     assert held["hold"] == ["cost<=0.5"]
     said = cli("threshold", example, *words, "-o", tmp_path / "p.json").stdout
-    assert "acting from 0.166667 on" in said
+    assert_mentions(said, "acting from", "0.166667 on")
 
 
 def test_both_spellings_of_maximise(run, example):

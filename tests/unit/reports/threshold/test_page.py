@@ -71,7 +71,7 @@ def test_the_promise_comes_first(rows):
     assert unescape(re.findall(r'class="headline">(.*?)</p>', text)[0]).replace(
         "\N{NO-BREAK SPACE}", " "
     ) == (found.guarantee)
-    assert_mentions(said, "Act on a row", "class “defective” is at least")
+    assert_mentions(said, "Act on a row", "decision score", "class “defective”, is at least")
     assert f"is at least {found.threshold!r}" in said
     assert said.index("Promise") < said.index("What would another threshold do?")
     assert_mentions(said, "only the chosen", "the promise.")
@@ -221,7 +221,7 @@ def test_a_band_tells_both_sides(rows):
     said = words(text)
     assert found.guarantee.replace(" %", "") in said.replace(" %", "").replace("\xa0%", "")
     assert_mentions(said, "rows between", "a person")
-    assert_mentions(said, "Clear a row", "class “1” is below")
+    assert_mentions(said, "Clear a row", "decision score", "class “1”, is below")
     upper, lower = data(text)
     assert not upper["clears"]
     assert lower["clears"]

@@ -103,7 +103,7 @@ def test_a_cost_is_no_share():
     text = render_threshold(select(LABELS, PROBS, minimise=Cost(1, 5)))
     (line,) = [line for line in text.splitlines() if line.startswith("cost")]
     assert "%" not in line
-    assert_mentions(flat(text), "comparison", "from 0.166667 on")
+    assert_mentions(flat(text), "comparison", "decision score of 0.166667 on")
 
 
 def test_several_classes():

@@ -4,9 +4,12 @@ from calibrant.errors import TargetUnreachable
 from calibrant.reports.threshold.wording import (
     aim_words,
     aims_of,
+    decision_score_words,
     measured_interval,
     rate_title,
     rate_value,
+    same_place_words,
+    score_source,
 )
 
 
@@ -40,3 +43,13 @@ def test_example_of_aims_of():
 
 def test_example_of_aim_words():
     assert aim_words(("fpr", "<=", 0.01)) == "the false positive rate is at most 1 %"
+
+
+def test_a_threshold_on_the_decision_score_and_its_calibrated_place():
+    assert decision_score_words(0.465) == "a decision score of 0.465"
+    both = decision_score_words(0.465, calibrated=0.71042)
+    assert both == "a decision score of 0.465 (calibrated probability 0.7104)"
+    assert same_place_words("0.465", 0.71042).endswith("is a calibrated probability of 0.7104.")
+    assert score_source("defect") == "the probability of class “defect”"
+    of_any = score_source(None, source="calibrated")
+    assert of_any == "the calibrated probability of the predicted class"

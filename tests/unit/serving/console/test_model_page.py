@@ -61,7 +61,7 @@ def test_figures_have_the_words_of_the_report(studied):
 def test_the_promise_and_what_the_test_rows_said(studied):
     seen = text_of(studied.get("/console/model"))
     assert "Class “defect”: precision is at least 85 %" in seen
-    assert "Act on a row when the calibrated P(defect) is at least 0.75." in seen
+    assert "when its decision score, the calibrated P(defect), is at least 0.75." in seen
     assert (
         "Kept On the 3,000 golden test rows, which were not used for any choice: Precision "
         "is at least 85 % (88.0 % on 90 rows)." in seen
@@ -221,8 +221,8 @@ def test_bundles_that_were_packed_by_hand(tmp_path, serving, kind):
 
 def test_both_ends_of_a_band_are_shown(tmp_path, serving):
     seen = text_of(serving(logits_bundle(tmp_path / "b", "two classes").path).get("/console/model"))
-    assert "Act on a row when P(yes) is at least 0.8." in seen
-    assert "Clear a row when P(yes) is below 0.2." in seen
+    assert "Act on a row when its decision score, P(yes), is at least 0.8." in seen
+    assert "Clear a row when its decision score, P(yes), is below 0.2." in seen
 
 
 def test_bundles_with_a_model(serving, text_folder, table_folder):

@@ -27,9 +27,15 @@ def test_a_bundle_without_a_model(serving, folder):
         "input": "logits",
         "columns": {"numbers": ["logit_defect", "logit_parts", "logit_other"], "texts": []},
         "points": [[PROMISE.format(name)] for name in ("defect", "parts", "defect")],
+        "rules": [rule.to_dict() for rule in served.bundle.decision_rules],
         "actions": {"defect": "refund", "parts": "send part"},
         "refused": None,
     }
+    assert [(rule["class"], rule["alternative"]) for rule in found["rules"]] == [
+        ("defect", False),
+        ("parts", False),
+        ("defect", True),
+    ]
 
 
 def test_bundles_with_a_model_say_what_they_read(serving, text_folder, table_folder):

@@ -28,6 +28,10 @@ def same(predictions, wanted, within):
     for one, other in zip(predictions, wanted, strict=True):
         one, other = dict(one), dict(other)
         assert one.pop("id")
+        assert "calibrated_threshold" in one
+        del one["calibrated_threshold"]
+        score, wanted_score = one.pop("decision_score"), other.pop("decision_score")
+        assert score == (wanted_score and pytest.approx(wanted_score, abs=within))
         assert one.pop("probabilities") == pytest.approx(other.pop("probabilities"), abs=within)
         assert one == other
 
@@ -60,6 +64,11 @@ def test_an_answer_in_full(client):
         "action": "refund",
         "operating_point": 0,
         "out_of_scope": None,
+        "decision_rule": "act on 'defect'",
+        # Its points decide on calibrated scores.
+        "decision_score": pytest.approx(row["probabilities"]["defect"]),
+        "decision_threshold": 0.75,
+        "calibrated_threshold": 0.75,
     }
     assert list(row["probabilities"]) == list(CLASSES)
     assert sum(row["probabilities"].values()) == pytest.approx(1)

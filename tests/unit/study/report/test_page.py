@@ -112,7 +112,7 @@ def test_the_headline_of_one_promise_tells_threshold_price_and_outcome():
     point = whole.points[0].result
     shown = found["headline"].replace("\N{NO-BREAK SPACE}", " ")
     assert_mentions(
-        shown, "class “item_defective”", "precision is at least 85 %", "at threshold 0."
+        shown, "class “item_defective”", "precision is at least 85 %", "at a decision score of 0."
     )
     assert_mentions(shown, f"acts on {100 * point['coverage'].value:.1f} %")
     assert_mentions(shown, f"finds {100 * point['recall'].value:.1f} %", "kept on fresh rows")

@@ -8,7 +8,7 @@ from typing import Any
 from calibrant.bundle import Bundle, BundlePoint
 from calibrant.bundle.points import Rule
 from calibrant.formatting import format_count, printable, sentence
-from calibrant.reports.threshold.text import acting_rule
+from calibrant.reports.threshold.text import acting_rule, clearing_rule
 from calibrant.reports.threshold.wording import (
     aim_words,
     aims_of,
@@ -17,6 +17,7 @@ from calibrant.reports.threshold.wording import (
     rate_meaning,
     rate_title,
     rate_value,
+    same_place_words,
     threshold_words,
 )
 from calibrant.serving.console.pages.model.figures import (
@@ -49,12 +50,21 @@ def unreached_data(metrics: Mapping[str, Any]) -> list[dict[str, str]]:
 
 def rule_words(rule: Rule, *, calibrated: bool = False) -> str:
     """Describe the rows of a rule: "act on a row when P(defect) is at least 0.75"."""
-    if not rule.clears:
-        return printable(acting_rule(rule.point, calibrated=calibrated))
-    name = f"P({printable(rule.point.of)})"
-    score = f"the calibrated {name}" if calibrated else name
-    below = threshold_words(rule.point.threshold, rule.point.logit)
-    return f"clear a row when {score} is below {below}"
+    words = clearing_rule if rule.clears else acting_rule
+    return printable(words(rule.point, calibrated=calibrated))
+
+
+def place_words(bundle: Bundle, position: int, rule: Rule) -> str:
+    """Say where a threshold lies among calibrated probabilities; empty if nowhere else."""
+    moved = next(
+        each.moved
+        for each in bundle.decision_rules
+        if each.position == position and each.rule == rule
+    )
+    if moved is None:
+        return ""
+    shown = threshold_words(rule.point.threshold, rule.point.logit)
+    return same_place_words(shown, moved.prob, moved.logit)
 
 
 def _iter_promises(each: BundlePoint) -> Iterator[tuple[str, Sequence[Rule]]]:
@@ -75,9 +85,11 @@ def _entry(bundle: Bundle, position: int, promise: str, rules: Sequence[Rule]) -
         "words": sentence(printable(promise)),
         "alternative": bundle.is_alternative(position),
         "calibrated": calibrated,
+        "other_scale": not calibrated and bundle.changes_probabilities,
         "rules": [
             {
                 "does": sentence(rule_words(rule, calibrated=calibrated)),
+                "place": place_words(bundle, position, rule),
                 "costs": _costs(rule.point),
                 "rates": list(_rates(rule.point)),
                 "rows": _rows(rule.point),

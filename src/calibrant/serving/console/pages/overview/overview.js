@@ -50,7 +50,7 @@ function drawScores() {
   const firstFilled = now.findIndex((share, k) => share > 0 || (then && then[k] > 0));
   const first = Math.min(firstFilled, Math.floor(data.least * now.length)) * width;
   charts.draw("chart-scores", traces, {
-    xaxis: charts.probability("score", { range: [first - 0.01, 1.01], dtick: first < 0.4 ? 0.2 : 0.1 }),
+    xaxis: charts.probability("probability of the most probable class", { range: [first - 0.01, 1.01], dtick: first < 0.4 ? 0.2 : 0.1 }),
     yaxis: charts.axis("share", { tickformat: ".0%", rangemode: "tozero" }),
   });
 }

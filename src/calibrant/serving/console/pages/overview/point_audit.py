@@ -202,8 +202,8 @@ def _judge_rows(
     log_probs = None if calibration is None else calibration.log_probs(scores.matrix)
     inside = np.ones(len(scores.array), dtype=bool) if outside is None else ~outside
     verdicts = {
-        (i, j): (acts & inside, of)
+        (i, j): (outcome.acts & inside, outcome.of)
         for i, each in enumerate(bundle.points)
-        for j, (acts, of) in enumerate(each.apply_rules(scores, log_probs, bundle.classes))
+        for j, outcome in enumerate(each.apply_rules(scores, log_probs, bundle.classes))
     }
     return verdicts, scores.probs if log_probs is None else np.exp(log_probs)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.bundle import Bundle
+from calibrant.bundle.decision_rules import describe_rule
 from calibrant.bundle.points import Rule
 from calibrant.bundle.versions.rule_marks import RulePosition
 from calibrant.formatting import format_count, percent
@@ -174,6 +175,7 @@ class Promise:
     # checks of the targets that labels of acted decisions estimate
     checks: tuple[PromiseAudit, ...] = ()
     unchecked: tuple[str, ...] = ()  # other targets, in words
+    rules: tuple[str, ...] = ()  # thresholds on the decision score, in words
 
     @property
     def state(self) -> str:
@@ -204,8 +206,15 @@ def check_promises(
             promised = is_promised(rules)
             checkable = rules if promised and comparable and not on_request else {}
             checks, unchecked = checker.check_rules(i, checkable)
-            promises.append(Promise(i, sentence, promised, on_request, checks, unchecked))
+            words = _rule_words(bundle, i, rules)
+            promises.append(Promise(i, sentence, promised, on_request, checks, unchecked, words))
     return tuple(sorted(promises, key=lambda each: (each.on_request, each.state != "bad")))
+
+
+def _rule_words(bundle: Bundle, position: int, rules: Mapping[int, Rule]) -> tuple[str, ...]:
+    """Describe the thresholds of some rules of a point, by position in it."""
+    described = [each.to_dict() for each in bundle.decision_rules if each.position == position]
+    return tuple(f"{describe_rule(described[j])}." for j in rules)
 
 
 class _Checker:

@@ -65,6 +65,8 @@ class PredictionView:
     bundle: BundleRecord
     input: InputView
     classes: tuple[ClassRow, ...]  # most probable first
+    calibrated: bool  # whether its probabilities are those of a calibrator
+    other_scale: bool  # whether its decision scores are other numbers than its probabilities
     decision: str  # in words
     why: DecisionExplanation
     key: str  # name of the requester's key
@@ -94,14 +96,17 @@ def load_view(store: Store, id: str) -> PredictionView | None:
     labels, outcomes = store.outcomes.of(id)
     keys = [prediction.key, *(each.key for each in labels), *(each.key for each in outcomes)]
     names = _load_key_names(store, keys)
+    why = explain(prediction, bundle)
     unit = None if prediction.unit is None else f"{LIST}?{urlencode({'unit': prediction.unit})}"
     return PredictionView(
         prediction=prediction,
         bundle=bundle,
         input=_input(prediction.input, bundle.classes),
         classes=_classes(prediction, bundle),
+        calibrated=bundle.manifest.get("calibrator") is not None,
+        other_scale=not all(rule.same_scale for rule in why.rules),
         decision=decision_words(prediction.decision, prediction.acted_as),
-        why=explain(prediction, bundle),
+        why=why,
         key=names[prediction.key],
         labels=tuple(_label_row(each, names) for each in labels),
         outcomes=tuple(_outcome_row(each, names) for each in outcomes),

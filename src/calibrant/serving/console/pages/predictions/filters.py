@@ -33,7 +33,7 @@ class Filters:
     search: str | None = None  # id of a prediction or of a request, or a unit
     label: str | None = None
     decision: str | None = None
-    min_score: float | None = None  # inclusive bounds of the score
+    min_score: float | None = None  # inclusive bounds of the probability
     max_score: float | None = None
     since: datetime | None = None  # inclusive start
     until: datetime | None = None  # exclusive end
@@ -132,7 +132,7 @@ def _parse_score(text: str) -> float:
     except ValueError:
         score = math.nan
     if not 0 <= score <= 1:
-        raise ValueError("A score is a number from 0 to 1, such as 0.85.")
+        raise ValueError("A probability is a number from 0 to 1, such as 0.85.")
     return score
 
 
@@ -165,7 +165,7 @@ def _check_ranges(filters: Filters) -> dict[str, str]:
     low, high = filters.min_score, filters.max_score
     errors = {}
     if low is not None and high is not None and low > high:
-        errors["min_score"] = f"The lowest score, {low:g}, is above the highest, {high:g}."
+        errors["min_score"] = f"The lowest probability, {low:g}, is above the highest, {high:g}."
     if filters.since and filters.until and filters.since >= filters.until:
         errors["since"] = "“From” must be before “until”."
     return errors
@@ -181,8 +181,8 @@ def _describe_filter(name: str, value: Any) -> FilterPhrase:
     words = {
         "search": "with the prediction, request or unit id",
         "label": "of class",
-        "min_score": f"with a score of at least {value}",
-        "max_score": f"with a score of at most {value}",
+        "min_score": f"with a probability of at least {value}",
+        "max_score": f"with a probability of at most {value}",
         "unit": "about unit",
         "use_case": "for use case",
         "bundle": "by bundle version",

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from calibrant.bundle.decision_scores import DecisionScore
 from calibrant.errors import InputError
 from calibrant.serving.console.pages.predictions.filters import Filters
+from calibrant.serving.console.pages.predictions.reasons import format_distinct
 from calibrant.serving.console.pages.predictions.wording import (
     decision_words,
     make_visible,
@@ -16,6 +18,7 @@ from calibrant.serving.console.pages.predictions.wording import (
     score_words,
     truncate,
 )
+from calibrant.serving.stored_scores import StoredScores
 from calibrant.store import Prediction, Store
 
 PAGE_SIZE = 50  # Predictions per page
@@ -27,14 +30,24 @@ _MAX_NAME = 60  # Characters shown of user-supplied names; class names are shown
 
 
 @dataclass(frozen=True)
+class ScoreWords:
+    """The decision score of a row, its threshold, and the class if it is not the predicted one."""
+
+    score: str
+    threshold: str
+    of: str | None = None
+
+
+@dataclass(frozen=True)
 class PredictionRow:
     """A prediction in the list."""
 
     id: str
     at: datetime
     label: str
-    score: str  # in words
+    prob: str  # in words
     decision: str
+    score: ScoreWords | None  # None where no rule was applied
     input: str | None  # beginning of the input; None if only its hash was stored
     use_case: str | None
     labels: tuple[str, ...]  # recorded labels, newest last
@@ -57,7 +70,7 @@ def find_prediction_id(store: Store, filters: Filters) -> str | None:
     return id
 
 
-def list_predictions(store: Store, filters: Filters) -> PredictionPage:
+def list_predictions(store: Store, filters: Filters, scores: StoredScores) -> PredictionPage:
     """Return a page of the list."""
     last = None
     if filters.before is not None:
@@ -71,9 +84,11 @@ def list_predictions(store: Store, filters: Filters) -> PredictionPage:
     shown = rows[:PAGE_SIZE]
     feedback = store.outcomes.of_many([each.id for each in shown])
     older = filters.url(before=shown[-1].id) if len(rows) > PAGE_SIZE else None
-    return PredictionPage(
-        tuple(_row(each, [label.label for label in feedback[each.id][0]]) for each in shown), older
+    rows_shown = (
+        _row(each, [label.label for label in feedback[each.id][0]], score)
+        for each, score in zip(shown, scores.of(shown), strict=True)
     )
+    return PredictionPage(tuple(rows_shown), older)
 
 
 def _search(store: Store, filters: Filters, last: Prediction | None) -> list[Prediction]:
@@ -135,14 +150,26 @@ def _merge_hours(hours: list[datetime]) -> Iterator[tuple[datetime, datetime]]:
         yield first, after
 
 
-def _row(prediction: Prediction, labels: list[str]) -> PredictionRow:
+def _row(prediction: Prediction, labels: list[str], score: DecisionScore | None) -> PredictionRow:
     return PredictionRow(
         id=prediction.id,
         at=prediction.at,
         label=make_visible(prediction.label),
-        score=score_words(prediction.score),
+        prob=score_words(prediction.score),
         decision=decision_words(prediction.decision, prediction.acted_as),
+        score=None if score is None else _score_words(prediction, score),
         input=preview_input(prediction.input),
         use_case=None if prediction.use_case is None else truncate(prediction.use_case, _MAX_NAME),
         labels=tuple(truncate(label, _MAX_NAME) for label in labels),
     )
+
+
+def _score_words(prediction: Prediction, shown: DecisionScore) -> ScoreWords:
+    """Describe a decision score with enough digits to tell it from its threshold."""
+    point = shown.rule.rule.point
+    above = shown.score >= shown.threshold
+    score, threshold = format_distinct(shown.score, shown.threshold, above=above)
+    unit = " log-odds" if point.scale == "log-odds" else ""
+    same = point.of is None or str(point.of) == prediction.label
+    of = None if same else truncate(str(point.of), _MAX_NAME)
+    return ScoreWords(f"{score}{unit}", f"{threshold}{unit}", of)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from calibrant.bundle import BundlePoint
+from calibrant.bundle.calibration import BundleCalibration
+from calibrant.bundle.decision_rules import DecisionRule, decision_rules
 from calibrant.bundle.points import Rule
 from calibrant.bundle.scores import class_positions
 from calibrant.convert import probs_from_logits
 from calibrant.errors import CalibrantError
 from calibrant.ood import OodRule
+from calibrant.reports.threshold.wording import threshold_words
 from calibrant.serving.console.pages.predictions.wording import make_visible
 from calibrant.store import BundleRecord, Prediction
 from calibrant.thresholds import Band
@@ -34,6 +38,8 @@ class RuleExplanation:
     threshold: str
     holds: bool  # whether the rule's condition was met
     decided: bool  # whether it made the decision
+    calibrated: str = ""  # the threshold among calibrated probabilities, if another number
+    same_scale: bool = True  # whether decision scores are the bundle's probabilities
 
     @property
     def does(self) -> str:
@@ -86,25 +92,38 @@ def _explain_rules(
     prediction: Prediction, record: BundleRecord, points: Sequence[BundlePoint]
 ) -> tuple[RuleExplanation, ...]:
     """Return the comparisons of every rule involved."""
+    return tuple(
+        _explain_rule(prediction, record, points[rule.position], rule)
+        for rule in _rules_of(record, points)
+        if (
+            not rule.alternative
+            if prediction.asked_point is None
+            else rule.position == prediction.asked_point
+        )
+    )
+
+
+def _rules_of(record: BundleRecord, points: Sequence[BundlePoint]) -> tuple[DecisionRule, ...]:
+    """Return the rules of a recorded bundle; without places if its calibrator is unreadable."""
     acted_on: set[str | None] = set()
-    explanations = []
-    for i, point in enumerate(points):
-        first = not (acted_on & point.acts_on)
+    alternatives = []
+    for point in points:
+        alternatives.append(bool(acted_on & point.acts_on))
         acted_on |= point.acts_on
-        if first if prediction.asked_point is None else i == prediction.asked_point:
-            explanations += [
-                _explain_rule(prediction, record, i, point, rule) for rule in point.rules
-            ]
-    return tuple(explanations)
+    calibration = None
+    with suppress(CalibrantError):
+        if record.manifest.get("calibrator") is not None:
+            calibration = BundleCalibration.from_dict(record.manifest["calibrator"])
+    return decision_rules(points, calibration, record.classes, alternatives)
 
 
 def _explain_rule(
     prediction: Prediction,
     record: BundleRecord,
-    position: int,
     bundle_point: BundlePoint,
-    rule: Rule,
+    decision_rule: DecisionRule,
 ) -> RuleExplanation:
+    rule, position = decision_rule.rule, decision_rule.position
     point = rule.point
     order = class_positions(
         bundle_point.classes, record.classes, owners=("the point", "the bundle")
@@ -119,6 +138,7 @@ def _explain_rule(
     promises = bundle_point.promises if isinstance(bundle_point.result, Band) else None
     promise = promises[0] if promises else point.guarantee or f"No promise: {point.why}."
     calibrated = record.manifest.get("calibrator") is not None
+    moved = decision_rule.moved
     return RuleExplanation(
         point=position,
         clears=rule.clears,
@@ -129,6 +149,8 @@ def _explain_rule(
         threshold=threshold,
         holds=reached != rule.clears and not prediction.out_of_scope,
         decided=decided,
+        calibrated="" if moved is None else threshold_words(moved.prob, moved.logit),
+        same_scale=decision_rule.same_scale,
     )
 
 
@@ -177,10 +199,8 @@ def _score_words(bundle_point: BundlePoint, of: str | None, odds: bool, calibrat
     what = "log-odds" if odds else "probability"
     about = "of the predicted class" if of is None else f"of {of}"
     if bundle_point.decides_on == "calibrated":
-        return f"calibrated {what} {about}"
-    if calibrated:
-        return f"the model’s own, uncalibrated {what} {about}"
-    return f"{what} {about}"
+        return f"the calibrated {what} {about}"
+    return f"the model’s own {what} {about}" if calibrated else f"the {what} {about}"
 
 
 def _reasons(prediction: Prediction, rules: Sequence[RuleExplanation]) -> tuple[str, ...]:
@@ -189,23 +209,32 @@ def _reasons(prediction: Prediction, rules: Sequence[RuleExplanation]) -> tuple[
     deciding = next((rule for rule in rules if rule.decided), None)
     if deciding is None:
         if len(rules) == 1:
-            return (f"{_comparison(rules[0])}, so it was left to a person.",)
+            reason = f"{_comparison(rules[0])}, so it was left to a person."
+            return (reason, *_place(rules[0]))
         return ("No rule would act on it, so it was left to a person.",)
     comparison = f"{_comparison(deciding)} of operating point {deciding.point}"
     if deciding.clears:
-        return (f"{comparison}, and no rule would act on it, so it was cleared.",)
-    reasons = [f"{comparison}, so it was acted on."]
+        reason = f"{comparison}, and no rule would act on it, so it was cleared."
+        return (reason, *_place(deciding))
+    reasons = [f"{comparison}, so it was acted on.", *_place(deciding)]
     if sum(rule.holds and not rule.clears for rule in rules) > 1:
         reasons.append("Several rules would act on it: that of the most probable class decided.")
     return tuple(reasons)
 
 
 def _comparison(rule: RuleExplanation) -> str:
-    start = rule.compared[:1].upper() + rule.compared[1:]
     reached = rule.holds != rule.clears
     where = "at or above the threshold" if reached else "below the threshold"
-    verb = "were" if "log-odds" in rule.compared else "was"
-    return f"{start} {verb} {rule.score}, {where} {rule.threshold}"
+    score = f"Its decision score, {rule.compared}, was {rule.score}"
+    return f"{score}, {where} {rule.threshold}"
+
+
+def _place(rule: RuleExplanation) -> tuple[str, ...]:
+    """Say where the threshold lies among calibrated probabilities, if on another scale."""
+    if not rule.calibrated:
+        return ()
+    words = f"A decision score of {rule.threshold} is a calibrated probability of {rule.calibrated}"
+    return (f"{words}.",)
 
 
 def _out_of_scope_reason(prediction: Prediction, record: BundleRecord) -> tuple[str, ...]:

@@ -33,8 +33,9 @@ from calibrant.serving.console.shell.forms import Form
 from calibrant.serving.console.shell.render import redirect_to, render_page
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import service_of
+from calibrant.serving.service import Service
 from calibrant.serving.store_calls import within
-from calibrant.store import BundleRecord, Recorded, Store, new_id
+from calibrant.store import BundleRecord, Recorded, new_id
 
 router = APIRouter(prefix="/console", include_in_schema=False)
 
@@ -66,7 +67,7 @@ async def predictions(
     """Show the newest predictions, or those that match the filters."""
     service = service_of(request)
     fields = Form.from_query(request).fields
-    shown = await within(service.settings.timeout, lambda: _list_data(service.store, fields))
+    shown = await within(service.settings.timeout, lambda: _list_data(service, fields))
     if shown.match is not None:
         return redirect_to(prediction_url(shown.match))
     status = HTTPStatus.OK
@@ -118,7 +119,8 @@ async def record(
     return redirect_to(f"{prediction_url(id)}?done={entry.kind}#feedback")
 
 
-def _list_data(store: Store, fields: Mapping[str, str]) -> _ListData:
+def _list_data(service: Service, fields: Mapping[str, str]) -> _ListData:
+    store = service.store
     bundles = store.bundles.all(manifests=False)
     classes = list(dict.fromkeys(name for each in reversed(bundles) for name in each.classes))
     query = read_filters(fields, bundles)
@@ -127,7 +129,8 @@ def _list_data(store: Store, fields: Mapping[str, str]) -> _ListData:
     match = find_prediction_id(store, query.filters)
     if match is not None:
         return _ListData(query, bundles, classes, match=match)
-    return _ListData(query, bundles, classes, list_predictions(store, query.filters))
+    listed = list_predictions(store, query.filters, service.recorder.scores)
+    return _ListData(query, bundles, classes, listed)
 
 
 async def _view(request: Request, id: str) -> PredictionView | None:

@@ -54,10 +54,10 @@ class ThresholdChange:
         current = find_current(served.bundle, self.choice)
         new = threshold_words(self.point.threshold, self.point.logit)
         if current is None:
-            words = f"the threshold for {about} is new: {new}"
+            words = f"the threshold for {about} is new: a decision score of {new}"
         else:
             old = threshold_words(current.rule.point.threshold, current.rule.point.logit)
-            words = f"the threshold for {about} changed from {old} to {new}"
+            words = f"the threshold for {about} changed from a decision score of {old} to {new}"
         if self.tried is None:
             words += "; it was set by hand and carries no promise"
         else:

@@ -256,8 +256,8 @@ def _flagged_twice(point: BundlePoint, bundle: Bundle) -> int:
     if point.decides_on == "calibrated" and bundle.calibration is not None:
         log_probs = bundle.calibration.log_probs(bundle.calib.logits)
     scores = ModelScores("logits", bundle.calib.logits)
-    decisions = point.apply_rules(scores, log_probs, bundle.classes)
-    return int((np.sum([acts for acts, _ in decisions], axis=0) > 1).sum())
+    outcomes = point.apply_rules(scores, log_probs, bundle.classes)
+    return int((np.sum([outcome.acts for outcome in outcomes], axis=0) > 1).sum())
 
 
 def _names(classes: Iterable[Any]) -> list[str]:

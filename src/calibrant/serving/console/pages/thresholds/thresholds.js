@@ -32,7 +32,7 @@ function syncField() {
 function copyTyped(event) {
   if (!Number.isFinite(event.target.valueAsNumber)) return;
   field.value = event.target.value;
-  unit.value = document.getElementById("unit-0").textContent === "Threshold" ? "probability" : "log-odds";
+  unit.value = document.getElementById("unit-0").textContent === "Decision score" ? "probability" : "log-odds";
 }
 
 if (field) {

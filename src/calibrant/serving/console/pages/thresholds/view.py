@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
 import numpy as np
 
+from calibrant.bundle.decision_rules import calibrate_threshold
 from calibrant.bundle.points import DecidesOn
 from calibrant.errors import CalibrantError, InputError, TargetUnreachable
 from calibrant.formatting import number, sentence
@@ -18,6 +19,7 @@ from calibrant.reports.threshold.wording import (
     measured_interval,
     rate_title,
     rate_value,
+    same_place_words,
     threshold_words,
 )
 from calibrant.serving.bundle_slot import Served
@@ -124,9 +126,10 @@ def explorer_data(selection: Selection, rows: CachedRows) -> dict[str, Any] | No
     view = _point_view(selection, rows)
     if not len(view.curve.threshold):
         return None
-    part = section_data(view, 0)
+    part = section_data(view, 0, source=_score_source(selection))
     return {
         "part": part,
+        "place": _place_words(selection, view.point),
         "charts": [chart_data(view)],
         "marked": view.point is not None,
         "on": selection.decides_on,
@@ -139,20 +142,42 @@ def explorer_data(selection: Selection, rows: CachedRows) -> dict[str, Any] | No
     }
 
 
+def _score_source(selection: Selection) -> str:
+    """Name whose probabilities the decision scores of the curve are."""
+    if selection.decides_on == "calibrated":
+        return "calibrated"
+    return "model’s own" if selection.served.bundle.changes_probabilities else ""
+
+
+def _place_words(selection: Selection, point: OperatingPoint | None) -> str:
+    """Say where the marked threshold lies among calibrated probabilities; empty if nowhere else."""
+    bundle = selection.served.bundle
+    raw = selection.decides_on == "raw" and bundle.changes_probabilities
+    if not raw or point is None or bundle.calibration is None:
+        return ""
+    place = calibrate_threshold(bundle.calibration, point, bundle.classes)
+    if place is None:
+        return ""
+    shown = threshold_words(point.threshold, point.logit)
+    return same_place_words(shown, place.prob, place.logit)
+
+
 def points_data(selection: Selection) -> dict[str, Any]:
     """Gather every point of the bundle: threshold, scores and promise."""
     bundle = selection.served.bundle
     listed = [
         {
-            "entry": i,
-            "about": _about(rule.point.of, rule.clears),
-            "threshold": threshold_words(rule.point.threshold, rule.point.logit),
-            "scores": "calibrated" if each.decides_on == "calibrated" else "the model's own",
-            "promise": _promise(rule.point),
-            "alternative": bundle.is_alternative(i),
+            "entry": each.position,
+            "about": _about(each.rule.point.of, each.rule.clears),
+            "threshold": threshold_words(each.rule.point.threshold, each.rule.point.logit),
+            "calibrated": "" if each.moved is None else threshold_words(*astuple(each.moved)),
+            "score": "the calibrated probability"
+            if each.decides_on == "calibrated"
+            else "the model’s own probability",
+            "promise": _promise(each.rule.point),
+            "alternative": each.alternative,
         }
-        for i, each in enumerate(bundle.points)
-        for rule in each.rules
+        for each in bundle.decision_rules
     ]
     return {
         "listed": listed,
@@ -236,9 +261,9 @@ def _comparison_rows(
     shown = [name for name in dict.fromkeys([*names, *usual]) if name in measured[0]]
     table = [
         {
-            "title": "Threshold",
+            "title": "Threshold on the decision score",
             "now": threshold_words(old.threshold, old.logit),
-            "now_more": "on calibrated scores" if current.decides_on == "calibrated" else "",
+            "now_more": "a calibrated probability" if current.decides_on == "calibrated" else "",
             "new": threshold_words(new.threshold, new.logit),
             "new_more": "",
         }
@@ -265,7 +290,9 @@ def _cost_words(view: PointView) -> list[str]:
     best = int(np.nanargmin(costs))
     least = threshold_words(float(view.curve.threshold[best]), float(view.curve.logit[best]))
     lowest = number(float(costs[best]))
-    sentences = [f"On these rows, threshold {least} has the lowest cost: {lowest} per row."]
+    sentences = [
+        f"On these rows, a decision score of {least} has the lowest cost: {lowest} per row."
+    ]
     place = view.place
     if place is not None and place < len(costs):
         marked = f"The marked threshold {view.words} costs {number(float(costs[place]))} per row."

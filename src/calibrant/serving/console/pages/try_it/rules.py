@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant.bundle import Bundle, BundlePoint
-from calibrant.bundle.decisions import RuleDecision, decide_rows
+from calibrant.bundle.decisions import RuleDecision, decide_rows, to_rule_decision
 from calibrant.bundle.points import Rule
 from calibrant.bundle.scores import ModelScores, class_positions
 from calibrant.convert import log_odds_of, probs_from_logits
 from calibrant.inputs import FloatArray
+from calibrant.serving.console.pages.model.points import place_words
 from calibrant.serving.scoring import ScoredRow
 from calibrant.thresholds.scores import row_scores
 
@@ -39,6 +40,7 @@ class RuleComparison:
     decided: bool  # whether the rule made the decision
     at_most: RowDecision  # decision with the threshold at or below the row's score
     above: RowDecision  # with the threshold above it
+    place: str = ""  # where the threshold lies among calibrated probabilities, if elsewhere
 
     @property
     def resolved_by_probs(self) -> bool:
@@ -74,8 +76,8 @@ def compare_rules(bundle: Bundle, row: ScoredRow, point: int | None = None) -> l
         point_verdicts = bundle_point.apply_rules(inputs, log_probs, bundle.classes)
         scores = log_probs if bundle_point.decides_on == "calibrated" else logits
         assert scores is not None  # a bundle whose points need a calibrator has one
-        for rule, (acts, of) in zip(bundle_point.rules, point_verdicts, strict=True):
-            verdict = RuleDecision(i, str(rule), acts, of, rule.clears)
+        for rule, outcome in zip(bundle_point.rules, point_verdicts, strict=True):
+            verdict = to_rule_decision(i, rule, outcome)
             comparisons.append((verdict, rule, _score(bundle, bundle_point, rule, scores)))
     verdicts = [verdict for verdict, _, _ in comparisons]
     return [
@@ -148,6 +150,7 @@ def _compare_rule(
         decided=row.operating_point == verdict.entry and _is_deciding(row, rule),
         at_most=at_most,
         above=above,
+        place=place_words(bundle, verdict.entry, rule),
     )
 
 

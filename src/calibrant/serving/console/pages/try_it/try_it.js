@@ -37,7 +37,7 @@ function attach(part) {
     slider.setAttribute("aria-valuetext", shown);
     const where = reached ? "reaches" : "is below";
     const sourceWords = unmoved ? `the bundle’s threshold ${shown}` : `a threshold of ${shown}`;
-    status.textContent = `This row’s score ${part.dataset.scoreWords} ${where} ${sourceWords}: the bundle would ` +
+    status.textContent = `This row’s decision score ${part.dataset.scoreWords} ${where} ${sourceWords}: the bundle would ` +
       `${reached ? part.dataset.met : part.dataset.missed}.`;
   }
 

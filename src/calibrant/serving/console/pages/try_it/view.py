@@ -57,14 +57,13 @@ def headline_words(row: ScoredRow, comparisons: Sequence[RuleComparison]) -> str
 
 
 def score_description(comparison: RuleComparison, *, calibrator: bool) -> str:
-    """Describe the score that a rule compares."""
+    """Describe what the decision score of a rule is."""
     of = comparison.rule.point.of
     what = "probability" if comparison.resolved_by_probs else "log-odds"
     about = "of the predicted class" if of is None else f"of {quote_name(make_visible(str(of)))}"
     if comparison.calibrated:
-        return f"calibrated {what} {about}"
-    before = " (before calibration)" if calibrator else ""
-    return f"the model’s own {what} {about}{before}"
+        return f"the calibrated {what} {about}"
+    return f"the model’s own {what} {about}" if calibrator else f"the {what} {about}"
 
 
 def score_pair(comparison: RuleComparison) -> tuple[str, str]:
@@ -96,14 +95,17 @@ def why_words(
     deciding = next((each for each in comparisons if each.decided), None)
     if deciding is None:
         if len(comparisons) == 1:
-            return [f"{_comparison(comparisons[0], calibrator)}, so it is left to a person."]
+            reason = f"{_comparison(comparisons[0], calibrator)}, so it is left to a person."
+            return [reason, *_place(comparisons[0])]
         return ["No rule would act on it, so it is left to a person."]
     comparison = f"{_comparison(deciding, calibrator)} of operating point {deciding.position}"
     if deciding.rule.clears:
-        return [f"{comparison}, and no rule would act on it, so it is cleared."]
+        reason = f"{comparison}, and no rule would act on it, so it is cleared."
+        return [reason, *_place(deciding)]
     acting = sum(each.reached and not each.rule.clears for each in comparisons)
     several = "Several rules would act on it: that of the most probable class decides."
-    return [f"{comparison}, so it is acted on.", *([several] if acting > 1 else [])]
+    reason = f"{comparison}, so it is acted on."
+    return [reason, *_place(deciding), *([several] if acting > 1 else [])]
 
 
 def turning_point_words(comparison: RuleComparison) -> str:
@@ -157,7 +159,11 @@ def _comparison(comparison: RuleComparison, calibrator: bool) -> str:
     words = score_description(comparison, calibrator=calibrator)
     score, threshold = score_pair(comparison)
     where = "which reaches the threshold" if comparison.reached else "which is below the threshold"
-    return f"{words[:1].upper()}{words[1:]} is {score}, {where} {threshold}"
+    return f"Its decision score, {words}, is {score}, {where} {threshold}"
+
+
+def _place(comparison: RuleComparison) -> list[str]:
+    return [comparison.place] if comparison.place else []
 
 
 _MAX_CLASSES = 10  # Classes whose probability is shown at once; the rest can be expanded
@@ -228,6 +234,7 @@ def _rule(comparison: RuleComparison, calibrator: bool, outside: bool) -> dict[s
         "score": score,
         "threshold": threshold,
         "distance": distance_words(comparison),
+        "place": comparison.place,
         "says": "not applied: the row is out of scope" if outside else says,
         "decided": comparison.decided,
         "promise": printable(point.guarantee or f"No promise: {point.why}."),

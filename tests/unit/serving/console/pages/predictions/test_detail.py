@@ -32,7 +32,8 @@ def test_the_full_record_is_shown(client):
     served = client.service.slot.current
     prediction = client.service.store.predictions.get(ids[1])
     for words in (
-        ids[1], "Acted as defect", "Action: refund", "Calibrated probability of defect was 0.",
+        ids[1], "Acted as defect", "Action: refund",
+        "decision score, the calibrated probability of defect, was 0.",
         "at or above the threshold 0.75 of operating point 0, so it was acted on.",
         "Promise of that point: Precision is at least 85 % for class 'defect', with 95 %",
         "customer & 17", "returns", "Branch b", "Out of scope not checked", "input 2",
@@ -68,7 +69,7 @@ def test_probabilities_of_all_classes_have_bars(client):
     page = look(client, f"/{id}")
     bars = [each["style"] for each in page.all("span", **{"class": "bar"})]
     assert bars == ["width: 70.00%", "width: 20.00%", "width: 10.00%"]
-    assert "The most probable class is parts, with probability 0.700." in page.text
+    assert "The most probable class is parts, with a calibrated probability of 0.700." in page.text
 
 
 def test_a_prediction_that_was_left_to_a_person(client):

@@ -6,7 +6,12 @@ import pytest
 from tests.sentences import assert_mentions
 from tests.unit.serving.bundles import logits_bundle
 from tests.unit.serving.console.conftest import log_in
-from tests.unit.serving.console.predictions_log import START, keep, look, make_prediction
+from tests.unit.serving.console.predictions_log import (
+    START,
+    keep,
+    look,
+    make_prediction,
+)
 
 from calibrant.store import Label, Outcome
 
@@ -82,9 +87,9 @@ FILTERS = [
     ({"label": "parts"}, [1], "of class “parts”"),
     ({"decision": "act"}, [1, 3], "acted on"),
     ({"decision": "abstain", "label": "defect"}, [0, 2], "left to a person"),
-    ({"min_score": "0.8"}, [2, 3], "with a score of at least 0.8"),
-    ({"max_score": "0.8"}, [0, 1, 2], "with a score of at most 0.8"),
-    ({"min_score": "0.8", "max_score": "0.8"}, [2], "with a score of at least 0.8, with"),
+    ({"min_score": "0.8"}, [2, 3], "with a probability of at least 0.8"),
+    ({"max_score": "0.8"}, [0, 1, 2], "with a probability of at most 0.8"),
+    ({"min_score": "0.8", "max_score": "0.8"}, [2], "with a probability of at least 0.8, with"),
     ({"since": "2026-03-01T12:01"}, [1, 2, 3], "made from 2026-03-01 12:01 UTC"),
     ({"until": "2026-03-01T12:01"}, [0], "made before 2026-03-01 12:01 UTC"),
     ({"since": "2026-03-01T13:01:30+01:00"}, [2, 3], "made from 2026-03-01 12:01:30 UTC"),
@@ -193,7 +198,9 @@ def test_no_match_offers_to_drop_each_filter(client, bundle):
     page = look(client, label="parts", unit="n o&body", min_score="0.5")
     assert page.status == 200
     assert "No predictions found." in page.text
-    assert "of class “parts”, with a score of at least 0.5, about unit “n o&body”." in page.text
+    assert (
+        "of class “parts”, with a probability of at least 0.5, about unit “n o&body”." in page.text
+    )
     for left in (
         "min_score=0.5&unit=n+o%26body", "label=parts&unit=n+o%26body", "label=parts&min_score=0.5"
     ):  # fmt: skip
@@ -206,7 +213,11 @@ WRONG = [
     ({"max_score": "-0.1"}, "max_score", "from 0 to 1"),
     ({"min_score": "nan"}, "min_score", "from 0 to 1"),
     ({"min_score": "abc"}, "min_score", "from 0 to 1"),
-    ({"min_score": "0.9", "max_score": "0.1"}, "min_score", "The lowest score, 0.9, is above"),
+    (
+        {"min_score": "0.9", "max_score": "0.1"},
+        "min_score",
+        "lowest probability, 0.9, is above",
+    ),
     ({"since": "2026-03-02T00:00", "until": "2026-03-01T00:00"}, "since", "must be before"),
     ({"since": "2026-03-02T00:00", "until": "2026-03-02T00:00"}, "since", "must be before"),
     ({"since": "yesterday"}, "since", "like 2026-01-31T12:30"),
@@ -327,3 +338,19 @@ def test_another_bundle_of_the_same_service(serving, tmp_path):
     for answer in (old, new):
         page = look(client, bundle=answer["bundle"]["hash"])
         assert page.ids == [answer["predictions"][0]["id"]]
+
+
+def test_the_decision_score_stands_beside_its_threshold(serving, tmp_path):
+    client = serving(logits_bundle(tmp_path / "b", "other scale", warmth=0.5).path)
+    inputs = [{"logits": [0.0, 0.85]}, {"logits": [0.85, 0.0]}]
+    client.post("/v1/predict", json={"inputs": inputs})
+    page = look(client)
+    # Doubled log-odds make 0.70 a calibrated 0.85, and 0.75 is not reached.
+    assert "yes 0.846 left to a person 0.7006 threshold 0.75 " in page.text
+    assert "no 0.846 left to a person 0.2994 threshold 0.75 for yes " in page.text
+    assert "Calibrated probability Decision Decision score" in page.text
+
+
+def test_a_prediction_of_a_bundle_without_a_manifest_has_no_decision_score(client):
+    keep(client, make_prediction(of_another_bundle(client), 0))
+    assert "0.700 left to a person – " in look(client).text

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.sentences import assert_mentions
-from tests.unit.bundle.parts import band, point, points_of, without_promise
+from tests.unit.bundle.parts import band, point, points_of, temperature, without_promise
 from tests.unit.serving.bundles import logits_bundle
 from tests.unit.serving.console.predictions_log import START, make_prediction
 
@@ -37,8 +37,8 @@ def test_the_rule_that_acted():
     explanation = explain(acted(logits=[3.0, 0.0, 0.0]), raw(point("defect", 0.75)))
     prob = np.exp(3) / (np.exp(3) + 2)
     assert explanation.sentences == (
-        f"Probability of defect was {prob:.4g}, at or above the threshold 0.75 of operating "
-        "point 0, so it was acted on.",
+        f"Its decision score, the probability of defect, was {prob:.4g}, at or above the threshold "
+        "0.75 of operating point 0, so it was acted on.",
     )
     (rule,) = explanation.rules
     assert rule.decided
@@ -50,7 +50,7 @@ def test_a_threshold_that_was_not_reached():
     explanation = explain(
         make_prediction("3f0a", logits=[0.5, 0.0, 0.0]), raw(point("defect", 0.75))
     )
-    assert explanation.sentences[0].startswith("Probability of defect was 0.4519, below the ")
+    assert "the probability of defect, was 0.4519, below the " in explanation.sentences[0]
     assert explanation.sentences[0].endswith("threshold 0.75, so it was left to a person.")
     assert not explanation.rules[0].holds
 
@@ -58,12 +58,11 @@ def test_a_threshold_that_was_not_reached():
 def test_calibrated_points_compare_calibrated_probabilities():
     saved = record(BundlePoint(point("defect", 0.75), "calibrated"), calibrator={"method": "x"})
     explanation = explain(acted(logits=[0.0, 0.0, 0.0], probs=[0.8, 0.1, 0.1]), saved)
-    assert explanation.sentences[0].startswith(
-        "Calibrated probability of defect was 0.8, at or above"
-    )
+    said = explanation.sentences[0]
+    assert_mentions(said, "decision score, the calibrated probability of defect, was 0.8")
     both = record(BundlePoint(point("defect", 0.75), "raw"), calibrator={"method": "x"})
     own = explain(acted(logits=[3.0, 0.0, 0.0], probs=[0.8, 0.1, 0.1]), both)
-    assert own.sentences[0].startswith("The model’s own, uncalibrated probability of defect was 0.")
+    assert "decision score, the model’s own probability of defect, was 0." in own.sentences[0]
 
 
 def test_of_several_rules_the_deciding_one_is_named():
@@ -92,7 +91,7 @@ def test_points_of_several_classes_are_rules_of_one_point():
 def test_any_class():
     explanation = explain(acted(logits=[3.0, 0.0, 0.0]), raw(point(None, 0.6)))
     assert explanation.rules[0].does == "accept predictions of any class"
-    assert explanation.sentences[0].startswith("Probability of the predicted class was 0.9094")
+    assert "the probability of the predicted class, was 0.9094" in explanation.sentences[0]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +126,7 @@ def test_a_missing_promise_is_stated():
 def test_saturated_thresholds_are_shown_as_log_odds():
     near_one = point("defect", 1 - 1e-16, logit=40.0, both_kinds=False)
     explanation = explain(acted(logits=[41.0, 0.0, -99.0]), raw(near_one))
-    assert explanation.sentences[0].startswith("Log-odds of defect were 41, at or above the")
+    assert "the log-odds of defect, was 41, at or above the" in explanation.sentences[0]
 
 
 def test_columns_in_another_order():
@@ -205,3 +204,20 @@ def test_explanations_agree_with_decisions(tmp_path):
         assert sum(rule.decided for rule in explanation.rules) == (row["decision"] == "act")
         seen.add(row["decision"])
     assert seen == {"act", "abstain"}
+
+
+def test_the_place_of_the_threshold_is_told_where_the_calibrator_keeps_the_order():
+    classes = ("no", "yes")
+    chosen = BundlePoint(point("yes", 0.75, classes=classes), "raw")
+    two = record(chosen, calibrator=temperature(0.5, classes).to_dict(), classes=classes)
+    left = make_prediction("3f0a", logits=[0.0, 0.85], probs=[0.15, 0.85], label="yes")
+    explanation = explain(left, two)
+    # Log-odds of 3/4 are log 3; doubled, they are those of 9/10.
+    assert_mentions(explanation.sentences[0], "model’s own", "was 0.7006, below", "0.75")
+    assert_mentions(explanation.sentences[1], "decision score of 0.75", "calibrated", "of 0.9.")
+    (rule,) = explanation.rules
+    assert (rule.calibrated, rule.same_scale) == ("0.9", False)
+    three = record(BundlePoint(point("defect", 0.75), "raw"), calibrator=temperature().to_dict())
+    explanation = explain(make_prediction("3f0a", logits=[0.5, 0.0, 0.0]), three)
+    assert len(explanation.sentences) == 1
+    assert explanation.rules[0].calibrated == ""

@@ -72,7 +72,7 @@ def test_both_ends_of_a_band_can_be_selected(visit):
 def test_points_on_calibrated_scores_are_drawn_on_those(visit):
     there = visit("calibrated")
     page = there.look()
-    assert "It uses calibrated scores." in text_of(page)
+    assert "its decision score, the calibrated probability of class" in text_of(page)
     assert 'name="on" value="calibrated"' in page.text
     bundle = there.service.slot.current.bundle
     acts = bundle.decide(logits=bundle.calib.logits).acts[:, 0].sum()

@@ -110,8 +110,8 @@ def test_json_tells_the_same(run, tmp_path):
     assert len(found["operating_points"][1]["points"]) == 2
     assert found["files"] == ["manifest.json", "card.md"]
     assert found["notes"] == [
-        "Point 0 decides on the raw scores of the model, as chosen: that is the decision score, and "
-        "the calibrator only sets the probabilities."
+        "Point 0 decides on the raw scores of the model, as chosen: that is the decision score, "
+        "and the calibrator only sets the probabilities."
     ]
 
 

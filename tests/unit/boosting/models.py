@@ -38,7 +38,6 @@ def fitted(classes=CLASSES, **options):
         "colsample_bytree": 1.0,
         "subsample": 1.0,
         "cat_smooth": 10.0,
-        "min_child_samples": 20,
         "reg_lambda": 0.0,
     }
     return BoostingClassifier(**{**few, "n_jobs": 1, **options}).fit(TABLE, labels(classes))

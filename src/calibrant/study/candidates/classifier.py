@@ -78,7 +78,7 @@ def _model_options(config: StudyConfig, model: str) -> dict[str, Any]:
     if model in FAMILIES:
         return _reading(config) if config.kind == "table" else {}
     if config.is_frozen(model):
-        return {"model": model, **({"model_options": options} if options else {})}
+        return {"model": model}
     if config.kind == "table":
         return {**_reading(config), **options}
     if config.kind == "image":

@@ -143,8 +143,7 @@ def estimator_class(config: StudyConfig, model: str) -> Any:
         images = config.kind == "image"
         return training.LinearImageClassifier if images else training.LinearClassifier
     if config.is_frozen(model):
-        name = "FrozenTransformerClassifier"
-        return getattr(training, name)
+        return training.FrozenTransformerClassifier
     return network_class(config.kind)
 
 
@@ -179,7 +178,7 @@ def network_options_of(config: StudyConfig, model: str) -> dict[str, Any]:
     """Return the network options of a study that a model takes; a lone model gets all of them."""
     from calibrant.models.registry import models
 
-    if model in FAMILIES:
+    if model in FAMILIES or config.is_frozen(model):
         return {}
     options = dict(config.model_options)
     if len(config.models) == 1:

@@ -73,6 +73,7 @@ def table_config(folder: Path, **changes: Any) -> StudyConfig:
         "candidates": ("ce",),
         "model": "mlp",
         "model_options": {"hidden": (16,), "dropout": (0.0,)},
+        "pack_anyway": True,
         "training": {"epochs": 5},
         "hold": ("yes: precision>=0.2",),
         "jobs": 1,

@@ -26,6 +26,7 @@ from calibrant.metrics import nll
 from calibrant.study import StudyConfig, run_study
 from calibrant.study.candidates.candidate import list_candidates
 from calibrant.study.candidates.trained import load_trained
+from calibrant.study.report.headline import verdict_words
 from calibrant.study.rows.read import read_study_rows
 from calibrant.study.settings.config_file import read_config
 
@@ -277,10 +278,16 @@ def test_a_study_whose_candidates_all_fail_says_why(tmp_path):
         run_study(config, tmp_path / "run")
 
 
-def test_a_log_loss_without_end_counts_as_diverged(tmp_path):
-    config = text_config(tmp_path, candidates=("ce",), training={"epochs": 1, "learning_rate": 1e9})
-    with pytest.raises(TrainingError, match="diverged"):
-        run_study(config, tmp_path / "run")
+def test_a_model_that_learned_nothing_is_said_to_and_not_packed(tmp_path):
+    still = {"epochs": 1, "learning_rate": 1e-9}
+    config = text_config(tmp_path, candidates=("ce",), training=still, pack_anyway=False)
+    result = run_study(config, tmp_path / "run")
+    assert not result.skill.learned
+    assert (result.packed, result.points) == (False, ())
+    assert not (tmp_path / "run" / "bundle").exists()
+    assert_mentions(verdict_words(result), "learned nothing", "--pack-anyway")
+    saved = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert saved["packed"] is saved["skill"]["learned"] is False
 
 
 def test_an_empty_file_of_logits_is_no_trained_candidate(study):

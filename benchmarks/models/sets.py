@@ -220,7 +220,7 @@ TEXTS = (
 )  # fmt: skip
 """Texts; the last is the built-in corpus, whose golden rows have another prior than its logs."""
 
-_QUICK = ("--candidates", "ce,focal:gamma=3")
+_QUICK = ("--candidates", "ce,focal:gamma=3", "--pack-anyway")
 
 FULL = (*TABLES, *TEXTS)
 TOY = (

@@ -63,7 +63,7 @@ def fit_linear(
     r"""Fit a linear layer with an L2 penalty under any loss.
 
     $$
-    \min_{W, b} \; \frac{1}{n} \sum_i l(z_i, y_i) + \frac{1}{2 C n} \lVert W \rVert^2, \qquad
+    \min_{W, b} \; \frac{1}{n} \sum_i l(z_i, y_i) + \frac{1}{2 C n} \|W\|^2, \qquad
     z_i = W^\top x_i + b
     $$
 

@@ -179,8 +179,8 @@ class NgramEncoder:
         from scipy.sparse import hstack
 
         for matrix, known in zip(counts, self.vocabularies_, strict=True):
-            rarity = 1.0 + np.log((1.0 + self.n_texts_) / (1.0 + known.counts))
-            values = (1.0 + np.log(matrix.data)) * rarity[matrix.indices]
+            rarity = 1.0 + np.log((1.0 + self.n_texts_) / (1.0 + known.counts[matrix.indices]))
+            values = (1.0 + np.log(matrix.data)) * rarity
             sizes = np.diff(matrix.indptr)
             row = np.repeat(np.arange(len(sizes)), sizes)
             norms = np.sqrt(np.bincount(row, weights=values * values, minlength=len(sizes)))

@@ -194,4 +194,9 @@ def _count_pairs(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, in
     """Count how often each pair of row and column occurs."""
     from scipy.sparse import csr_matrix
 
-    return csr_matrix((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=shape)
+    n, width = shape
+    pairs, counts = np.unique(rows.astype(np.int64) * width + columns, return_counts=True)
+    row, column = np.divmod(pairs, max(width, 1))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))])
+    parts = (counts.astype(np.float32), column.astype(np.int32), starts.astype(np.int32))
+    return csr_matrix(parts, shape=shape)

@@ -240,7 +240,8 @@ def test_contributions_of_an_additive_model_are_its_terms():
     rng = np.random.default_rng(0)
     a, b = rng.choice([0.0, 1.0], 4000), rng.choice([0.0, 1.0], 4000)
     labels = 2 * a - 1 + 0 * b + rng.logistic(size=4000) > 0
-    model = BoostingClassifier(choose_by="last", n_estimators=300, n_jobs=1)
+    plain = {"colsample_bytree": 1.0, "subsample": 1.0, "reg_lambda": 0.0}
+    model = BoostingClassifier(choose_by="last", n_estimators=300, n_jobs=1, **plain)
     model.fit({"a": a, "b": b}, labels)
     row = model.explain({"a": [0.0, 1.0], "b": [1.0, 1.0]})
     effect = np.diff([each.values[1] - each.values[0] for each in row.rows], axis=0)[0]

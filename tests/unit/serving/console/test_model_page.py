@@ -112,7 +112,7 @@ def test_the_rows_that_chose_are_named_also_of_bundles_before_choice_rows(tmp_pa
 
     now = seen("now", {"train": 80, "steer": 5, "choice": 5})
     assert "Candidate Choice log loss decides Accuracy" in now
-    assert "was chosen by. Nobody was trained or steered by these rows." in now
+    assert_mentions(now, "was chosen by", "Nobody was trained or steered by these rows.")
     before = seen("before", {"train": 80, "steer": 10})
     assert "Candidate Steer log loss decides Accuracy" in before
     assert "These rows also steered the training" in before
@@ -126,7 +126,7 @@ def test_provenance_and_files_with_their_hashes(studied):
     bundle = studied.service.slot.current.bundle
     source = bundle.provenance["sources"][0]
     assert f"{source['name']} data {source['sha256']}" in seen
-    assert "train 12,799 the logs the networks learn from them" in seen
+    assert "train 12,799 the logs the models learn from them" in seen
     assert "training.epochs 5" in seen
     assert f"numpy {bundle.provenance['packages']['numpy']}" in seen
     for name, digest in bundle.manifest["files"].items():
@@ -226,9 +226,9 @@ def test_both_ends_of_a_band_are_shown(tmp_path, serving):
 
 
 def test_bundles_with_a_model(serving, text_folder, table_folder):
-    assert_mentions(serving(text_folder).get("/console/model").text, "Reads text", "network bilstm")
+    assert_mentions(serving(text_folder).get("/console/model").text, "Reads text", "model bilstm")
     seen = serving(table_folder).get("/console/model").text
-    assert_mentions(seen, "Reads table rows", "network mlp")
+    assert_mentions(seen, "Reads table rows", "model mlp")
 
 
 @pytest.mark.parametrize(

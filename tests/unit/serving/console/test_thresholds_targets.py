@@ -39,7 +39,7 @@ def test_targets_are_read_with_and_without_the_class():
             "precision>=0.5 and parts: recall>=0.5",
             "defect",
             False,
-            ("'parts: recall>=0.5'", "separately"),
+            ("'parts'", "without a class", "name it first"),
         ),
         ("accuracy>=0.9", "defect", False, ("predictions of any class",)),
         ("precision>=0.9", None, False, ("about one class",)),

@@ -24,7 +24,7 @@ def test_it_ends_with_a_table_a_bundle_and_a_report(cli, tmp_path, small):
     out = tmp_path / "new" / "demo"
     result = cli("demo", "--out", out)
     assert result.exit_code == 0, result.stderr
-    assert "Focal, gamma 1" in result.stdout
+    assert "N-grams, focal, gamma 1" in result.stdout
     assert "1,000 fresh" in result.stdout
     assert_mentions(result.stdout, f"in {out / 'report.html'}")
     assert "known posterior" in result.stdout or "true" in result.stdout.lower()
@@ -33,9 +33,10 @@ def test_it_ends_with_a_table_a_bundle_and_a_report(cli, tmp_path, small):
     assert calibrant.load_bundle(out / "bundle").decide is not None
     # The same command again trains nothing.
     found = json.loads(cli("demo", "--out", out, "--json").stdout)
-    assert [each["loss"] for each in found["candidates"]] == ["ce", "focal:gamma=1"]
+    assert [each["loss"] for each in found["candidates"]] == ["ce", "ce", "focal:gamma=1"]
     assert found["truth"]["rows"] == 1000
-    assert set(found["truth"]["true_ce"]) == {"ce", "focal:gamma=1"}
+    names = {"ngrams, ce", "bilstm, ce", "ngrams, focal:gamma=1"}
+    assert set(found["truth"]["true_ce"]) == names
     assert len(found["operating_points"]) == 2
     assert found["report"] == str(out / "report.html")
 

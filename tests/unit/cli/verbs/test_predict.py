@@ -418,8 +418,7 @@ def test_numbers_that_are_none(refused, tables, bare, tmp_path):
     assert_mentions(said, "data row 2", "column 'price'", "'cheap'", "number")
     odd.write_text(f"{good}low,inf\n")
     said = refused(tables.path, odd)
-    assert "data rows 1 to 2 of " in said
-    assert "price" in said
+    assert_mentions(said, "data row 2", "column 'price'", "'inf'")
     array = rows(5)
     array[3, 1] = np.nan
     columns = {f"logit_{name}": array[:, k] for k, name in enumerate(CLASSES)}

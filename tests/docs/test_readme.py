@@ -63,8 +63,8 @@ def test_labelled_rows_become_decisions(tmp_path):
     return_reasons.draw(500, source="logs").write(tmp_path / "tickets.csv")
     for name, seed in (("golden.csv", 0), ("new.csv", 1)):
         return_reasons.draw(200, source="golden", seed=seed).write(tmp_path / name)
-    # So few rows and epochs take seconds, and promise nothing: train then ends with code 1.
-    small = {"CALIBRANT_EPOCHS": "1", "CALIBRANT_JOBS": "1"}
+    # So few rows take seconds, and promise nothing: train then ends with code 1.
+    small = {"CALIBRANT_JOBS": "1", "CALIBRANT_PACK_ANYWAY": "1"}
     run_session(session_with("calibrant train"), tmp_path, due=(0, 1), **small)
     assert (tmp_path / "runs/tickets/report.html").exists()
     assert (tmp_path / "decided.csv").read_text(encoding="utf-8").count("\n") == 201

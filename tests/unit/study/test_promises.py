@@ -150,7 +150,7 @@ def test_the_rule_is_fitted_on_steer_and_choice_rows():
 def test_the_rule_is_measured_against_rows_of_no_class_only_where_there_are_some():
     rows, logits = world(1000, 2, outside=0.1)
     told = describe_rule(fit_rule(logits, "energy"), rows, logits)
-    assert set(told.scores) == {"energy", "entropy", "max_logit"}
+    assert set(told.scores) == {"energy", "entropy", "max_logit", "unreadable"}
     assert told.out_of_scope == int((rows["test"].codes == OUTSIDE).sum())
     assert told.flagged == pytest.approx(0.05, abs=0.03)
     rows, logits = world(1000, 2)

@@ -260,7 +260,10 @@ WRONG = {
     "size of images": (("a", "--images", "--image-size", "0"), "image_size must be a whole"),
     "ensemble of one": ((*DATA, "--ensemble"), "like --seeds 0,1,2"),
     "one pass": ((*DATA, "--mc-dropout", "1"), "mc_dropout must be 0, or a whole number"),
-    "nothing to thin": (("a", "--images", "--mc-dropout", "5"), "resnet50 has no dropout"),
+    "nothing to thin": (
+        ("a", "--images", "--model", "resnet50", "--mc-dropout", "5"),
+        "resnet50 has no dropout",
+    ),
     "no device": ((*DATA, "--devices", "0"), "devices must be a whole number of at least 1"),
     "unknown loss": ((*DATA, "--candidates", "ce,focl"), "did you mean 'focal'?"),
     "typo in the options": ((*DATA, "--candidates", "focal:gama=3"), "did you mean 'gamma'?"),

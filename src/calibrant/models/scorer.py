@@ -99,7 +99,7 @@ class Scorer(RowScorer):
     >>> scorer.predict_logits({"fat": ["high"], "weight": [5.0]}).shape
     (1, 2)
     >>> scorer.columns
-    InputColumns(numbers=('weight',), texts=('fat',))
+    InputColumns(numbers=('weight',), texts=('fat',), formatted=())
     """
 
     def __init__(

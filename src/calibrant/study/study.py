@@ -123,8 +123,7 @@ def run_study(
     >>> _ = return_reasons.draw(600, source="logs").write(place / "logs.csv")
     >>> _ = return_reasons.draw(300, source="golden").write(place / "golden.csv")
     >>> config = StudyConfig(data=str(place / "logs.csv"), golden=str(place / "golden.csv"),
-    ...     text="message", label="reason", candidates=("ce",), overlap="drop",
-    ...     model_options={"embedding": 8, "hidden": 8, "layers": 1}, training={"epochs": 2})
+    ...     text="message", label="reason", candidates=("ce",), overlap="drop")
     >>> result = run_study(config, place / "run")
     >>> sorted(p.name for p in (place / "run").iterdir())
     ['bundle', 'candidates', 'report.html', 'result.json', 'splits.json', 'study.toml']

@@ -179,7 +179,7 @@ def test_a_column_that_gives_the_labels_away_is_warned_of():
     ("change", "sentence"),
     [
         ({"price": np.inf}, ("X column 'price'", "row 0", "inf")),
-        ({"day": pd.Timestamp("2024-01-01")}, ("X column 'day'", "contains dates", "times")),
+        ({"day": pd.Timedelta("1D")}, ("X column 'day'", "duration", "numbers or dates")),
         ({"id": [f"item {i}" for i in range(400)]}, ("'id'", "nearly every row")),
     ],
 )

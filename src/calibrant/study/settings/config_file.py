@@ -56,7 +56,7 @@ def write_config(config: StudyConfig, path: str | Path) -> Path:
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "study.toml"
-    >>> config = StudyConfig("tickets.csv", "reason", text="message", training={"epochs": 5})
+    >>> config = StudyConfig("tickets.csv", "reason", text="message", shares="7:2:1")
     >>> written = write_config(config, file)
     >>> StudyConfig.from_dict(read_config(written)) == config
     True

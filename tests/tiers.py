@@ -5,6 +5,7 @@ test marked `smoke` (one guarantee cell for each theorem, one browser test for e
 `make verify` asks whether the promises hold: pages and code blocks of the documentation, all
 guarantee cells, kills and outages, full browser tests, parity with peers, reproductions, several
 processes. Every test belongs to exactly one of them; `pytest` without `--tier` runs both.
+A test marked `verify` is of the second tier wherever it stands: kills, memory, many processes.
 """
 
 import pytest
@@ -16,6 +17,7 @@ VERIFIED = (
     "tests/reproductions/",
     "tests/web/",
     "tests/unit/bundle/test_killed_changes.py",
+    "tests/unit/losses/test_ranks.py",
     "tests/unit/study/candidates/test_devices.py",
     "tests/unit/test_source_checkout.py",
     "tests/unit/training/test_many_processes.py",
@@ -32,6 +34,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "smoke: its first case belongs to the tier `test`")
+    config.addinivalue_line("markers", "verify: belongs to the tier `verify`")
 
 
 def in_first_tier(items):
@@ -42,7 +45,8 @@ def in_first_tier(items):
         function = (path, name.partition("[")[0])
         smoke = item.get_closest_marker("smoke") is not None and function not in seen
         seen.add(function)
-        yield smoke or not path.startswith(VERIFIED)
+        late = path.startswith(VERIFIED) or item.get_closest_marker("verify") is not None
+        yield smoke or not late
 
 
 @pytest.hookimpl(trylast=True)

@@ -275,6 +275,7 @@ def test_an_interruption_leaves_nothing(forked, tmp_path, sign, code, says):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bundle", "new.parquet", "photos"]
 
 
+@pytest.mark.verify
 def test_memory_does_not_grow_with_the_folder(spawn, tmp_path):
     """2,000 images more, which would need 55 MB as bytes and 220 MB as numbers."""
     bundle = large_network(tmp_path / "bundle", size=96)

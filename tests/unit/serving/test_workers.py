@@ -85,6 +85,7 @@ def alive(pid):
     return True
 
 
+@pytest.mark.verify
 def test_they_are_told_of_sighup_replaced_and_ended(folder, caplog):
     def use():
         until(lambda: len(pids(folder, "up")) == 2)
@@ -106,6 +107,7 @@ def test_they_are_told_of_sighup_replaced_and_ended(folder, caplog):
     assert caplog.text.count("exited with -9: starting another") == 1
 
 
+@pytest.mark.verify
 def test_one_that_does_not_end_is_killed(folder, monkeypatch, caplog):
     monkeypatch.setattr("calibrant.serving.run._KILL_AFTER", 0.0)
     run(lambda: until(lambda: len(pids(folder, "up")) == 1), deaf, count=1, drain=0.05)
@@ -131,6 +133,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.verify
 def test_a_process_ends_when_its_parent_was_killed(folder):
     script = folder / "parent.py"
     script.write_text(PARENT)

@@ -319,6 +319,7 @@ def test_a_damaged_candidate_is_trained_again(study, file):
     )
 
 
+@pytest.mark.verify
 def test_candidates_side_by_side_end_with_the_same_bits(study, tmp_path):
     config, folder, _ = study
     told = []
@@ -330,6 +331,7 @@ def test_candidates_side_by_side_end_with_the_same_bits(study, tmp_path):
     assert sum("epoch" in message for message in told) == 4
 
 
+@pytest.mark.verify
 def test_a_killed_study_goes_on_and_ends_with_the_same_bits(study, tmp_path):
     config, _, _ = study
     config = replace(config, training={**config.training, "epochs": 12, "patience": None})
@@ -371,6 +373,7 @@ def _interrupted(*args, **options):
     raise KeyboardInterrupt
 
 
+@pytest.mark.verify
 def test_workers_leave_when_the_study_is_killed(study, tmp_path):
     config, _, _ = study
     config = replace(config, jobs=2, training={"epochs": 500, "patience": None})
@@ -388,10 +391,12 @@ def test_workers_leave_when_the_study_is_killed(study, tmp_path):
     process.stdout.readline()
     process.kill()
     process.wait(timeout=60)
-    time.sleep(3)  # the workers look for their parent twice a second
-    before = checkpoints(tmp_path / "run")
-    time.sleep(2)
-    assert before == checkpoints(tmp_path / "run")
+    before = None  # the workers look for their parent twice a second
+    deadline = time.monotonic() + 60
+    while before != (now := checkpoints(tmp_path / "run")) and time.monotonic() < deadline:
+        before = now
+        time.sleep(3)
+    assert before == now
 
 
 def checkpoints(folder):

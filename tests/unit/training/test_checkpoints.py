@@ -40,6 +40,7 @@ def killed(tmp_path_factory):
     return folder, ends, done.stderr
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("step", KILLED_AT)
 def test_a_run_killed_at_any_step_ends_with_the_same_weights_to_the_bit(killed, unbroken, step):
     folder, ends, told = killed

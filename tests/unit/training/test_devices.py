@@ -45,6 +45,7 @@ def test_a_batch_of_one_row_leaves_only_a_smaller_model():
         raise MemoryError
 
 
+@pytest.mark.verify
 def test_a_program_without_a_file_is_not_started_again():
     import subprocess
     import sys

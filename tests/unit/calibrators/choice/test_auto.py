@@ -211,6 +211,7 @@ def test_scores_that_say_nothing_are_softened_to_the_bound():
     assert nll(rng.integers(0, 3, 2000), auto.predict_proba(rng.normal(0, 4, (2000, 3)))) < 1.12
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(("k", "n"), [(20, 1000), (50, 2000)])
 def test_many_classes_of_a_calibrated_model_are_left_alone(k, n):
     # Folds with the class frequencies of the sample would confirm noise in a shift of each class.

@@ -418,6 +418,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.verify
 def test_memory_does_not_grow_with_the_file(spawn, lone, tmp_path):
     """Six million rows more, which would need 150 MB if they were kept."""
     rng = np.random.default_rng(0)

@@ -532,6 +532,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.verify
 def test_memory_does_not_grow_with_the_file(spawn, tables, tmp_path):
     """200,000 rows more, which would need 90 MB if they were kept."""
     block = pa.table({**shelves(20_000), "more": ["x" * 400] * 20_000})

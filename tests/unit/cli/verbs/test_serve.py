@@ -51,6 +51,7 @@ def started(spawn, tmp_path):
         process.communicate()
 
 
+@pytest.mark.verify
 def test_several_processes_serve_and_end_together(started, bundle, tmp_path):
     process, told = started(bundle, "--workers", 2)
     assert told["schema"] == 1

@@ -102,6 +102,7 @@ def test_a_text_tells_its_facts():
         np.testing.assert_allclose(told, np.tile(eta, (len(told), 1)), atol=1e-12, err_msg=text)
 
 
+@pytest.mark.verify
 def test_a_million_messages_never_have_one_text_and_two_posteriors():
     keys, etas = [], []
     for seed in range(10):

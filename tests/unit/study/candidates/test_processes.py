@@ -36,6 +36,7 @@ run_study(StudyConfig.from_dict(json.loads(sys.argv[1])), sys.argv[2])
 """
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("processes", [{"jobs": 2, "seeds": (0, 1)}, {"devices": 2}], ids=str)
 def test_a_script_without_a_main_guard_ends_with_an_error_that_names_it(tmp_path, processes):
     (tmp_path / "script.py").write_text(SCRIPT)

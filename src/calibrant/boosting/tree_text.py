@@ -22,6 +22,7 @@ _SETS = ("cat_boundaries", "cat_threshold")
 _WHOLE = {"split_feature", "decision_type", "left_child", "right_child", "leaf_count",
           "internal_count", *_SETS}  # fmt: skip
 _NUMBERS = re.compile(r"[-+.e0-9 ]*", re.ASCII)
+_INFINITE = re.compile(r"(?<![^ ])inf(?![^ ])")
 _INFOS = re.compile(r"[-+.:\[\]a-z0-9 ]*", re.ASCII)
 _CATEGORY, _KNOWN_TYPES = 1, 16
 
@@ -119,9 +120,12 @@ def _read_numbers(fields: Mapping[str, str], name: str) -> FloatArray:
     text = fields[name]
     if not text:
         return np.empty(0)
-    _refuse_if(not _NUMBERS.fullmatch(text), f"{name} holds more than numbers")
+    infinite = name == "threshold"  # where a split sets the missing values apart
+    plain = _INFINITE.sub("0", text) if infinite else text
+    _refuse_if(not _NUMBERS.fullmatch(plain), f"{name} holds more than numbers")
     values = np.array(list(map(int if name in _WHOLE else float, text.split(" "))), dtype=float)
-    _refuse_if(not np.isfinite(values).all(), f"{name} holds a number that is not finite")
+    broken = np.isnan(values) if infinite else ~np.isfinite(values)
+    _refuse_if(broken.any(), f"{name} holds a number that is not finite")
     return values
 
 

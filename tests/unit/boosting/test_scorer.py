@@ -3,13 +3,15 @@
 import re
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from tests.sentences import refuses
 from tests.unit.boosting.models import CLASSES, TABLE, boosting_scorer, fitted
 
-from calibrant.boosting import BoostingScorer
+from calibrant.boosting import BoostingClassifier, BoostingScorer
 from calibrant.boosting.tree_text import check_text
 from calibrant.boosting.trees import Trees
 from calibrant.bundle.scorers import EnsembleScorer, load_scorer
@@ -123,6 +125,39 @@ def test_what_lightgbm_wrote_is_read():
     assert with_sizes(text) == text
     check_text(text)
     assert "cat_threshold" in text
+
+
+def test_a_split_that_sets_missing_values_apart_is_saved_and_read(tmp_path):
+    rng = np.random.default_rng(0)
+    price, sells = rng.normal(size=300), rng.integers(2, size=300)
+    table = {"price": np.where(sells == 1, np.nan, price)}
+    scorer = BoostingClassifier(n_estimators=3).fit(table, sells).to_scorer()
+    assert re.search("threshold=.*inf", scorer.trees.text)
+    loaded = load_scorer(scorer.save(tmp_path, "best-"), tmp_path, prefix="best-")
+    assert loaded.predict_logits(table).tolist() == scorer.predict_logits(table).tolist()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_lightgbm_writes_is_read(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(40, 400))
+    columns = {
+        "normal": rng.normal(size=n),
+        "rare": np.where(rng.random(n) < 0.9, 0.0, rng.normal(size=n)),
+        "large": rng.normal(size=n) * 10.0 ** rng.integers(-12, 12),
+        "holes": np.where(rng.random(n) < rng.random(), np.nan, rng.normal(size=n)),
+        "kind": rng.choice([f"k{i}" for i in range(int(rng.integers(2, 40)))], n),
+    }
+    labels = rng.integers(int(rng.integers(2, 5)), size=n)
+    loss = ["ce", "focal:gamma=5", "label_smoothing", "adafocal"][seed % 4]
+    model = BoostingClassifier(loss=loss, n_estimators=30, min_child_samples=2, patience=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scorer = model.fit(columns, labels, steer=(columns, labels)).to_scorer()
+    again = Trees.read(scorer.trees.text, scorer.trees.start.tolist())
+    features = rng.normal(size=(50, scorer.trees.n_features))
+    features[rng.random(features.shape) < 0.2] = np.nan
+    assert again.predict(features).tolist() == scorer.trees.predict(features).tolist()
 
 
 def test_parts_that_do_not_fit_are_refused(tmp_path):

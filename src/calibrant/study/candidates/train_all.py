@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.cores import usable_cores
-from calibrant.errors import CalibrantError, MissingExtra, TrainingError
+from calibrant.errors import CalibrantError, MissingExtra
 from calibrant.study.candidates.candidate import StudyCandidate
 from calibrant.study.candidates.combined import build_ensemble, load_mc_dropout, score_mc_dropout
 from calibrant.study.candidates.devices import train_on_devices
@@ -23,6 +23,8 @@ from calibrant.study.settings.config import StudyConfig
 
 Outcome = TrainedCandidate | str
 """A trained candidate, or the reason why it could not be trained."""
+
+_UNREADABLE = "its saved files cannot be read back: is the disk full?"
 
 _worker: dict[str, Any] = {}
 
@@ -122,12 +124,7 @@ def _try_train(
         reason = str(error) if expected else f"{type(error).__name__}: {error}"
         progress(f"{candidate.name}: failed: {reason}")
         return reason
-    trained = _load_cached(folder, candidate, rows)
-    if trained is None:
-        raise TrainingError(
-            f"the files of {candidate.name} in {folder} cannot be read back: is the disk full?"
-        )
-    return trained
+    return _load_cached(folder, candidate, rows) or _UNREADABLE
 
 
 def _train_in_processes(
@@ -150,7 +147,7 @@ def _train_in_processes(
             candidate = running[done]
             reason = done.result()
             trained = _load_cached(folders[candidate], candidate, rows)
-            outcomes[candidate] = reason or trained or "its saved files cannot be read back"
+            outcomes[candidate] = reason or trained or _UNREADABLE
 
 
 def _init_worker(progress: Progress, rows: StudyRows, config: StudyConfig) -> None:

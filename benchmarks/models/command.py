@@ -64,7 +64,7 @@ def run_command(
         "chosen": result["chosen"],
         "plain": plain,
         "calibrator": result["calibrator"]["method"],
-        "promised": any(point.get("threshold") is not None for point in result["operating_points"]),
+        "promised": any(point["reached"] for point in result["operating_points"]),
         "candidates": [_brief(candidate) for candidate in result["candidates"]],
     }
     shutil.rmtree(out)

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibrant.boosting.objective import Objective
+from calibrant.boosting.objective import Objective, find_start, softmax_derivatives
 from calibrant.boosting.options import BoostingOptions
 from calibrant.boosting.tree_text import strip_text
 from calibrant.boosting.trees import Trees, as_logits, load_lightgbm
+from calibrant.convert import probs_from_logits
 from calibrant.errors import TrainingError
 from calibrant.fitting.epoch_record import EpochRecord
 from calibrant.fitting.steer_figures import steer_figures
@@ -89,8 +90,9 @@ class _Run:
         self.objective, self.options, self.log_shift = objective, options, log_shift
         self.labels = train[1]
         self.steer_features, self.steer_labels = steer
+        self.is_plain = objective.is_cross_entropy and objective.weight is None
         counts = np.bincount(self.labels, minlength=n_classes).astype(np.float64)
-        self.start = objective.start(counts)
+        self.start = find_start(objective, counts)
         self.booster = self._new_booster(train[0], categories, n_classes)
         trees_a_round = () if n_classes == 2 else (n_classes,)
         self.steer_scores = np.zeros((len(self.steer_labels), *trees_a_round))
@@ -134,6 +136,8 @@ class _Run:
     def _new_booster(self, features: FloatArray, categories: list[int], n_classes: int) -> Any:
         lightgbm = load_lightgbm()
         parameters = self.options.parameters(len(features), n_classes)
+        if not self.is_plain:  # a leaf without rare rows has hardly any curvature
+            parameters["min_sum_hessian_in_leaf"] = 0.0
         start = self.start[1] - self.start[0] if n_classes == 2 else self.start
         scores = np.broadcast_to(start, (len(features), *np.shape(start)))
         rows = lightgbm.Dataset(
@@ -157,7 +161,21 @@ class _Run:
         gradient, hessian = self.objective.derivatives(logits, self.labels)
         if not np.isfinite(gradient).all():
             raise TrainingError("boosting diverged: try a smaller learning_rate.")
+        scale = self._curvature_scale(logits, hessian)
+        gradient, hessian = scale * gradient, scale * hessian
         return (gradient[:, 1], hessian[:, 1]) if two else (gradient, hessian)
+
+    def _curvature_scale(self, logits: FloatArray, hessian: FloatArray) -> float:
+        """Return the factor that gives a loss the total curvature of cross-entropy.
+
+        `reg_lambda` and LightGBM's smallest curvature of a leaf are absolute numbers. Focal losses
+        are so flat on rare classes that without the factor no leaf would be split.
+        """
+        if self.is_plain:
+            return 1.0
+        probs = probs_from_logits(logits)
+        plain = softmax_derivatives(probs, probs)[1]
+        return float(plain.sum() / hessian.sum())
 
     def _score_steer(self) -> FloatArray:
         """Return the logits of the steer rows, corrected for resampling."""

@@ -20,6 +20,8 @@ Derivatives = tuple[FloatArray, FloatArray]
 _LEAST = 1e-16
 """Smallest second derivative, so that every row counts."""
 
+_NEWTON_STEPS, _HALVINGS, _CLOSE = 100, 20, 1e-12
+
 
 class Objective:
     """A loss of `(logits, labels)` whose derivatives are known.
@@ -107,6 +109,46 @@ class Objective:
 
     def _derivatives(self, logits: FloatArray, labels: IntArray) -> Derivatives:
         raise NotImplementedError
+
+
+def find_start(objective: Objective, counts: FloatArray) -> FloatArray:
+    r"""Return the logits (K,) of the constant prediction with the smallest loss.
+
+    That of cross-entropy is the log-prior. A focal loss is larger there than at less extreme
+    logits: without these, its first trees find no split, because the rows of rare
+    classes have all of the gradient. Newton steps, halved until the loss falls.
+
+    Examples
+    --------
+    >>> from calibrant.boosting.focal import FocalObjective
+    >>> probs = np.exp(find_start(FocalObjective(gamma=2), np.array([98.0, 2.0])))
+    >>> (probs / probs.sum()).round(3).tolist()
+    [0.81, 0.19]
+    """
+    start = objective.start(counts)
+    if not counts.all():  # the best logit of a class without rows is minus infinity
+        return start
+    labels = np.arange(len(counts))
+    weights = objective.row_weights(labels)
+    shares = counts if weights is None else counts * weights
+
+    def loss(logits: FloatArray) -> float:
+        return float(shares @ objective.values(np.tile(logits, (len(counts), 1)), labels))
+
+    best = loss(start)
+    for _ in range(_NEWTON_STEPS):
+        gradient, hessian = objective.derivatives(np.tile(start, (len(counts), 1)), labels)
+        step = (counts @ gradient) / (counts @ hessian)
+        step *= 0.5 if len(counts) == 2 else 1.0  # each of two logits takes half of it
+        for _ in range(_HALVINGS):
+            reached = loss(start - step)
+            if reached < best * (1.0 - _CLOSE):
+                break
+            step = 0.5 * step
+        else:
+            return start
+        start, best = start - step, reached
+    return start
 
 
 def softmax_derivatives(probs: FloatArray, target: FloatArray) -> Derivatives:

@@ -20,6 +20,7 @@ from tests.sentences import refuses
 import calibrant
 from calibrant import BoostingClassifier
 from calibrant.boosting import objectives
+from calibrant.calibrators import TemperatureScaling
 from calibrant.convert import probs_from_logits
 from calibrant.data import TargetCut
 from calibrant.data.encoders.column_warning import ColumnWarning
@@ -109,6 +110,28 @@ def test_every_objective_learns(loss, rows):
         assert model.records_[-1].gammas == (min(shown["gamma"][-2]), max(shown["gamma"][-2]))
 
 
+@pytest.mark.parametrize("loss", ["focal:gamma=3", "focal:gamma=5", "flsd", "adafocal"])
+def test_focal_losses_learn_a_rare_class(loss):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4000, 3))
+    odds = 3.0 * x[:, 0] - 7.0  # 3 % of the rows
+    rare = (odds + rng.logistic(size=4000) > 0).astype(int)
+    model = BoostingClassifier(loss=loss, **FEW).fit(x[:3000], rare[:3000])
+    found = [record.refinement for record in model.records_]
+    assert min(found) < 0.75 * found[0]
+    truth = log_loss(rare[3000:], probs_from_logits(odds[3000:]))
+    scaling = TemperatureScaling().fit(model.predict_logits(x[3000:]), rare[3000:])
+    ours = log_loss(rare[3000:], scaling.predict_proba(model.predict_logits(x[3000:])))
+    assert ours < 1.35 * truth
+
+
+def test_a_constant_weight_changes_no_tree():
+    table, labels, _ = shop()
+    plain = BoostingClassifier(**FEW).fit(table, labels)
+    heavy = BoostingClassifier(loss="ce:weight=[50,50]", **FEW).fit(table, labels)
+    np.testing.assert_allclose(heavy.predict_proba(table), plain.predict_proba(table), atol=1e-9)
+
+
 def test_the_same_table_in_every_form_gives_the_same_logits():
     table, sells, _ = shop(400)
     model = BoostingClassifier(**FEW).fit(table, sells)
@@ -162,7 +185,9 @@ def test_training_loss_falls_and_is_the_loss_itself():
     assert losses == sorted(losses, reverse=True)
     counts = np.bincount(np.searchsorted(model.classes_, sells)[~_split_off(model, sells)])
     p = counts / counts.sum()
-    assert losses[0] == pytest.approx(-(p * (1 - p) ** 2 * np.log(p)).sum())
+    constants = np.linspace(0.001, 0.999, 9999)[:, None] * [1, -1] + [0, 1]
+    best = (-p * (1 - constants) ** 2 * np.log(constants)).sum(axis=1).min()
+    assert losses[0] == pytest.approx(best, rel=1e-6)
     assert model.best_epoch_ == len(losses) - 1
     assert model.model_.n_rounds == 60
 

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from tests.sentences import refuses
 
+from calibrant.boosting.focal import FocalObjective
 from calibrant.boosting.names import check_objective, make_objective, objectives
+from calibrant.boosting.objective import find_start
 from calibrant.errors import InputError
 from calibrant.losses import as_loss
 from calibrant.losses.class_weights import has_unknown_shift
@@ -30,6 +33,7 @@ LOSSES = [
     "adafocal",
     "adafocal:mode=paper,n_bins=10,weight=balanced",
 ]
+EXACT = {"xatol": 1e-9, "fatol": 1e-13, "maxiter": 10_000, "maxfev": 10_000}
 EXTREME = np.array([-700.0, -90.0, -40.0, -12.0, -1.0, 0.0, 1e-9, 2.0, 38.0, 60.0, 800.0])
 
 
@@ -151,6 +155,24 @@ def test_boosting_starts_at_the_best_constant_of_a_proper_loss(text):
     start = np.tile(objective.start(counts), (100, 1))
     gradient, _ = objective.derivatives(start, labels)
     assert np.abs(gradient.sum(axis=0)).max() < (1e-10 if "smoothing" not in text else 6.0)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0, 5.0])
+@pytest.mark.parametrize("counts", [(98.0, 2.0), (70.0, 25.0, 4.0, 1.0)])
+def test_boosting_starts_where_no_constant_is_better(gamma, counts):
+    objective, counts = FocalObjective(gamma), np.array(counts)
+    start = find_start(objective, counts)
+    labels = np.arange(len(counts))
+    gradient, _ = objective.derivatives(np.tile(start, (len(counts), 1)), labels)
+    assert counts @ gradient == pytest.approx(0.0, abs=2e-5 * counts.sum())
+
+    def loss(logits):
+        return float(counts @ objective.values(np.tile(logits, (len(counts), 1)), labels))
+
+    slow = minimize(loss, np.zeros(len(counts)), method="Nelder-Mead", options=EXACT)
+    assert loss(start) == pytest.approx(slow.fun, rel=1e-7)
+    if not gamma:
+        assert np.exp(start) == pytest.approx(counts / counts.sum(), rel=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["robust", "paper"])

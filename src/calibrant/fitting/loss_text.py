@@ -24,6 +24,22 @@ def split_terms(text: str) -> list[tuple[float, str]]:
     return [_parse_term(term) for term in _split_text(text, "+")]
 
 
+_PROPER = {"ce", "brier", "balanced_softmax", "logit_adjustment"}
+"""Losses whose minimiser is the true posterior, up to a shift that is removed afterwards."""
+
+
+def is_proper(text: str) -> bool:
+    """Return whether a loss is a proper score, so that a well-fitted model is calibrated.
+
+    Examples
+    --------
+    >>> is_proper("ce:weight=balanced"), is_proper("ce + 2*brier"), is_proper("focal:gamma=3")
+    (True, True, False)
+    """
+    terms = split_terms(text)
+    return all(factor > 0 and term.partition(":")[0] in _PROPER for factor, term in terms)
+
+
 def parse_options(text: str, whole: str) -> dict[str, Any]:
     """Parse `gamma=3,weight=[1,4]`; values are JSON, otherwise text."""
     options: dict[str, Any] = {}

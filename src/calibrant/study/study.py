@@ -15,6 +15,7 @@ from calibrant.calibrators import AutoCalibrator, Calibrator
 from calibrant.calibrators.base.registry import find_method
 from calibrant.errors import InputError, TrainingError
 from calibrant.files.lock import exclusive_folder
+from calibrant.fitting.loss_text import is_proper
 from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
 from calibrant.ood import OodRule
@@ -158,7 +159,7 @@ def run_study_in(
 
     notify("calibrating and certifying")
     logits = dict(best.logits)
-    calibrator = _fit_calibrator(config, rows, logits["calibrate"])
+    calibrator = _fit_calibrator(config, rows, best.candidate, logits["calibrate"])
     skill = measure_skill(rows, calibrator, logits)
     packed = skill.learned or config.pack_anyway
     rule = fit_rule(logits, _scope_score(config, best.candidate))
@@ -309,10 +310,15 @@ def _check_any_trained(outcomes: Sequence[Outcome]) -> None:
         raise TrainingError(f"no candidate could be trained; the first one failed: {outcomes[0]}")
 
 
-def _fit_calibrator(config: StudyConfig, rows: StudyRows, logits: FloatArray) -> Calibrator:
+def _fit_calibrator(
+    config: StudyConfig, rows: StudyRows, candidate: StudyCandidate, logits: FloatArray
+) -> Calibrator:
     codes, weights = rows["calibrate"].codes_and_weights
+    proper = candidate.way == "weighted" or is_proper(candidate.loss)  # members are calibrated
     calibrator: Calibrator = (
-        AutoCalibrator() if config.calibrator == "auto" else find_method(config.calibrator)()
+        AutoCalibrator(uncalibrated=proper)
+        if config.calibrator == "auto"
+        else find_method(config.calibrator)()
     )
     in_scope = logits[rows["calibrate"].inside]
     return calibrator.fit(in_scope, rows.labels(codes), weights, classes=rows.classes)

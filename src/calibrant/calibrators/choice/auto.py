@@ -43,7 +43,7 @@ def simplest_near_best(trials: list[Trial], rows: CalibrationRows, tolerance: fl
     best = _index_of_best(trials, rows)
     i = next((t for t in range(best) if _is_near(trials[t], trials[best], rows, tolerance)), best)
     name, top = trials[i].name, trials[best].name
-    if i == 0:
+    if isinstance(trials[i].calibrator, Identity):
         return i, _explain_identity(trials, best)
     if i == best:
         return i, f"{name} has the best score, and no simpler method comes close enough."
@@ -68,13 +68,14 @@ def best_beyond_temperature(trials: list[Trial], rows: CalibrationRows, margin: 
     ]  # fmt: skip
     i = _index_of_best(trials, rows, better) if better else baseline
     name, top = trials[i].name, trials[best].name
-    if i == 0:
+    if isinstance(trials[i].calibrator, Identity):
         return i, _explain_identity(trials, best)
     if i == baseline != best:
         return i, f"{name} is chosen because the best method ({top}) is not clearly better."
     if i == baseline:
         return i, f"{name} has the best score."
-    reference = "the uncalibrated model" if baseline == 0 else trials[baseline].name
+    plain = isinstance(trials[baseline].calibrator, Identity)
+    reference = "the uncalibrated model" if plain else trials[baseline].name
     if i == best:
         return i, f"{name} has the best score and is clearly better than {reference}."
     return i, f"{name} is the best of the methods that are clearly better than {reference}."
@@ -187,6 +188,9 @@ class AutoCalibrator(Calibrator):
     tolerance : :math:`\tau`, in standard errors. None means 1, or 1/2 for two classes from 500
         rows; from 500 rows of more classes None selects the second rule above, and a number
         the first
+    uncalibrated : whether the model may stay uncalibrated. False for a model whose loss is not a
+        proper score, such as focal loss: it is known to be miscalibrated, also where the rows are
+        too few to show it
     most_rows : size of the random sample used to choose; the chosen method is fitted on all rows
     seed : seed of the sample and the splits
 
@@ -220,6 +224,7 @@ class AutoCalibrator(Calibrator):
         folds: int = 5,
         repeats: int | None = None,
         tolerance: float | None = None,
+        uncalibrated: bool = True,
         most_rows: int = 100_000,
         seed: int = 0,
     ) -> None:
@@ -228,6 +233,7 @@ class AutoCalibrator(Calibrator):
         self.folds = folds
         self.repeats = repeats
         self.tolerance = tolerance
+        self.uncalibrated = uncalibrated
         self.most_rows = most_rows
         self.seed = seed
 
@@ -283,7 +289,15 @@ class AutoCalibrator(Calibrator):
 
     def _pick_trial(
         self, trials: list[Trial], rows: CalibrationRows, sample: CalibrationRows
-    ) -> tuple[int, str]:
+    ) -> Pick:
+        if not self.uncalibrated and any(trial.losses is not None for trial in trials[1:]):
+            pick, why = self._apply_rule(trials[1:], rows, sample)
+            return pick + 1, why
+        return self._apply_rule(trials, rows, sample)
+
+    def _apply_rule(
+        self, trials: list[Trial], rows: CalibrationRows, sample: CalibrationRows
+    ) -> Pick:
         if self.tolerance is not None:
             return simplest_near_best(trials, sample, self.tolerance)
         if rows.k > 2 and _informative_rows(rows) >= FEW_ROWS:

@@ -425,3 +425,40 @@ def test_many_rows_are_chosen_by_a_sample_and_fitted_whole():
     assert again.chosen_.method == auto.chosen_.method
     with refuses(InputError, "most_rows", "at least 20", "got 3"):
         AutoCalibrator(most_rows=3).fit(logits, draw.labels)
+
+
+def underconfident(n, seed):
+    """Log-odds of rare events, shrunk as focal loss shrinks them, and labels."""
+    rng = np.random.default_rng(seed)
+    odds = 1.6 * rng.normal(size=n) - 3.0
+    return 0.7 * odds, (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int)
+
+
+def test_a_model_that_is_known_to_be_miscalibrated_does_not_stay_so():
+    gains, plain = [], 0
+    fresh, outcome = underconfident(20_000, 999)
+    for seed in range(12):
+        logits, labels = underconfident(150, seed)
+        free = AutoCalibrator().fit(logits, labels)
+        bound = AutoCalibrator(uncalibrated=False).fit(logits, labels)
+        assert bound.chosen_.method != "identity"
+        assert bound.comparison_.chosen != "identity"
+        plain += free.chosen_.method == "identity"
+        losses = [nll(outcome, c.predict_proba(fresh)) for c in (free, bound)]
+        gains.append(losses[0] - losses[1])
+    assert plain > 3  # 150 rows seldom show it
+    assert np.mean(gains) > 2 * np.std(gains) / np.sqrt(len(gains))
+
+
+def test_several_classes_start_from_temperature_without_the_uncalibrated_model():
+    draw = WORLDS["multiclass"].draw(1500, 0)
+    logits = np.log(draw.probs)  # calibrated: the uncalibrated model has the best score
+    bound = AutoCalibrator(uncalibrated=False).fit(logits, draw.labels)
+    assert bound.chosen_.method == "temperature"
+    assert bound.comparison_.candidates[0].method == "identity"  # its figures stay
+
+
+def test_the_uncalibrated_model_remains_where_no_other_method_can_be_scored():
+    logits, labels = underconfident(200, 0)
+    auto = AutoCalibrator(candidates=["identity"], uncalibrated=False).fit(logits, labels)
+    assert auto.chosen_.method == "identity"

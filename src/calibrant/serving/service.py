@@ -10,6 +10,7 @@ import time
 from http import HTTPStatus
 from typing import Any
 
+from calibrant.bundle.reasons import why_unexplained
 from calibrant.client.messages import PredictBody
 from calibrant.errors import CalibrantError, InputError, StoreUnavailable
 from calibrant.serving.access import Access
@@ -160,6 +161,8 @@ class Service:
                 "request: send several requests.",
             )
         _check_point(message.point, served)
+        if message.reasons:
+            _check_reasons(message.reasons, served)
         try:
             rows = check_inputs(message.inputs, served, max_text=settings.max_text)
         except InvalidInput as error:
@@ -176,6 +179,7 @@ class Service:
             use_case=message.use_case,
             branch=message.branch,
             point=message.point,
+            reasons=message.reasons,
             key=None if key is None else key.id,
         )
 
@@ -216,6 +220,13 @@ def _check_point(point: int | None, served: Served) -> None:
     if point is not None and point >= points:
         available = f"operating points 0 to {points - 1}" if points else "no operating points"
         detail = f"point: the bundle has {available}, got {point}."
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+
+
+def _check_reasons(reasons: int, served: Served) -> None:
+    why = why_unexplained(served.bundle.scorer)
+    if why is not None:
+        detail = f"reasons: {why}; or leave reasons out, got {reasons}."
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
 
 

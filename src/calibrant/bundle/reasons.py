@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _KINDS = {"text": "texts", "table": "tables", "image": "images"}
 _WITH_REASONS = (
-    "boosted trees, n-grams and linear models of tables do (--model boosting, ngrams or linear)"
+    "boosted trees, n-grams and linear models of tables give them (--model boosting, ngrams or "
+    "linear)"
 )
 
 
@@ -27,25 +28,27 @@ def why_unexplained(scorer: RowScorer | None) -> str | None:
     its members do not add up to them.
     """
     if scorer is None:
-        return f"the bundle has no model, so it gives no reasons: pack one; {_WITH_REASONS}"
+        return f"the bundle has no model, so it gives no reasons; {_WITH_REASONS}"
     if scorer.explains:
         return None
     if scorer.config["model"] == "ensemble":
         return (
-            "the model of the bundle is an ensemble, which averages probabilities: its logits are "
-            f"no sum over the parts of a row, so it gives no reasons; single {_WITH_REASONS}"
+            "the model of the bundle is an ensemble, which averages probabilities, so its logits "
+            "are not a sum over the parts of a row, and it gives no reasons; single "
+            f"{_WITH_REASONS}"
         )
     names = " and ".join(dict.fromkeys(scorer.networks))
     model = f"{names}, for {_KINDS[scorer.kind]}"
-    return f"the model of the bundle ({model}) gives no reasons: {_WITH_REASONS}"
+    return f"the model of the bundle ({model}) gives no reasons; {_WITH_REASONS}"
 
 
 def explain_rows(scorer: RowScorer | None, inputs: Any) -> Explanation:
     """Return the contributions to the logits of each row, or refuse a model that gives none."""
     why = why_unexplained(scorer)
-    explanation = None if scorer is None or why is not None else scorer.explain(inputs)
-    if explanation is None:
-        raise InputError(f"{why or 'the model gives no reasons: use another one'}.")
+    if scorer is None or why is not None:
+        raise InputError(f"{why}.")
+    explanation = scorer.explain(inputs)
+    assert explanation is not None  # it explains
     return explanation
 
 

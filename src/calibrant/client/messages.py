@@ -122,12 +122,14 @@ class PredictBody(_Message):
         None,
         description="Index of the operating point that decides; default: the first of each class.",
     )
-    reasons: Annotated[int, Field(ge=0, le=100)] = Field(
-        0, description="Largest number of reasons of each prediction, if the model gives reasons."
+    reasons: Annotated[int, Field(ge=0, le=100)] | None = Field(
+        None,
+        description="Largest number of reasons of each prediction, for a model that gives reasons; "
+        "default: none.",
     )
 
 
-class PartReason(_Message):
+class PredictedReason(_Message):
     """A part of an input, and what it contributes to the label."""
 
     part: str = Field(description="A column of the row, or an n-gram of the text.")
@@ -176,7 +178,7 @@ class PredictedRow(_Message):
         description="Where the threshold lies among the calibrated probabilities; null if it "
         "lies nowhere, because the calibrator does not keep the order of rows by this score.",
     )
-    reasons: list[PartReason] | None = Field(
+    reasons: list[PredictedReason] | None = Field(
         None,
         description="The parts of the input that move the model most, strongest first; empty if "
         "it cannot judge the input; null if they were not requested, and in a stored answer of "

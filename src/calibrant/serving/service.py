@@ -179,7 +179,7 @@ class Service:
             use_case=message.use_case,
             branch=message.branch,
             point=message.point,
-            reasons=message.reasons,
+            reasons=message.reasons or 0,
             key=None if key is None else key.id,
         )
 
@@ -226,7 +226,7 @@ def _check_point(point: int | None, served: Served) -> None:
 def _check_reasons(reasons: int, served: Served) -> None:
     why = why_unexplained(served.bundle.scorer)
     if why is not None:
-        detail = f"reasons: {why}; or leave reasons out, got {reasons}."
+        detail = f"reasons: {why}: leave reasons out, or send 0, got {reasons}."
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
 
 

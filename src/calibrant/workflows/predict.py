@@ -281,4 +281,4 @@ def check_gives_reasons(bundle: Bundle, reasons: int) -> None:
     """Refuse `--reasons` for a bundle whose model gives none."""
     why = why_unexplained(bundle.scorer) if reasons else None
     if why is not None:
-        raise InputError(f"--reasons {reasons}: {why}; or leave --reasons out.")
+        raise InputError(f"--reasons {reasons}: {why}: leave --reasons out, or use such a model.")

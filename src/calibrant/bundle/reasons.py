@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.data.explanation import Explanation, Reason
+from calibrant.data.explanation import Explanation, Reason, RowExplanation
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
@@ -53,20 +53,18 @@ def explain_rows(scorer: RowScorer | None, inputs: Any) -> Explanation:
 
 
 def list_reasons(
-    scorer: RowScorer | None, inputs: Any, logits: FloatArray, labels: Sequence[int], most: int
+    explained: Sequence[RowExplanation], logits: FloatArray, labels: Sequence[int], most: int
 ) -> list[list[Reason]]:
     """Return the strongest parts of each row for its class; none where the model cannot judge it.
 
     Parameters
     ----------
-    scorer : the model of a bundle
-    inputs : rows as `RowScorer.predict_logits` takes them
-    logits : (n, K) what it returned; a row with equal logits was not scored
+    explained : (n,) contributions, as `explain_rows` returns them
+    logits : (n, K) logits of the model; a row with equal logits was not scored
     labels : (n,) position of the class of each row
     most : largest number of parts of a row
     """
     judged = np.ptp(logits, axis=1) > 0.0
-    explained = explain_rows(scorer, inputs).rows
     return [
         row.reasons(label, most) if known else []
         for row, label, known in zip(explained, labels, judged.tolist(), strict=True)

@@ -224,6 +224,8 @@ def split_by_unit(
             start = stop
 
 
+_EXPLAINED = 32  # Rows per request with reasons, which take a service many times as long
+
 _REQUESTS_AHEAD = 3  # Requests in flight besides the one being awaited
 
 _BYTES = 1 << 19  # Approximate request size: half of the default limit of a service
@@ -363,7 +365,7 @@ class _Requester:
         self.service = service
         self._client, self._data = client, data
         self._run = uuid.uuid4().hex
-        self._max_rows = BATCH
+        self._max_rows = _EXPLAINED if service.reasons else BATCH
 
     def submit(self, request: RemoteRequest) -> Future[PredictedRows]:
         """Send in a daemon thread, so that an interrupted run does not wait for it."""

@@ -21,7 +21,7 @@ from calibrant.data.encoders.date_column import DateColumn
 from calibrant.data.encoders.input_columns import format_names
 from calibrant.data.encoders.number_column import NumberColumn
 from calibrant.data.encoders.table_features import EncodedColumn
-from calibrant.data.explanation import Reason
+from calibrant.data.explanation import Reason, RowExplanation
 from calibrant.data.redaction.redactor import redact
 from calibrant.inputs import FloatArray
 from calibrant.serving.bundle_slot import Served
@@ -208,6 +208,7 @@ class ScoreRequest:
     branch: str | None = None
     point: int | None = None
     reasons: int = 0
+    explained: Sequence[RowExplanation] = ()  # contributions of its rows, if it asks for reasons
     key: str | None = None  # id of the API key
 
 
@@ -250,14 +251,9 @@ def score(batch: Sequence[ScoreRequest]) -> list[tuple[ScoreRequest, list[Scored
 
 def _add_reasons(request: ScoreRequest, rows: list[ScoredRow]) -> list[ScoredRow]:
     """Add the strongest parts of each input for its most probable class."""
-    served = request.served
-    reasons = list_reasons(
-        served.bundle.scorer,
-        collate(request.rows, served),
-        np.array([row.logits for row in rows]),
-        [int(np.argmax(row.probs)) for row in rows],
-        request.reasons,
-    )
+    logits = np.array([row.logits for row in rows])
+    labels = [int(np.argmax(row.probs)) for row in rows]
+    reasons = list_reasons(request.explained, logits, labels, request.reasons)
     return [replace(row, reasons=each) for row, each in zip(rows, reasons, strict=True)]
 
 

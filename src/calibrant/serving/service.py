@@ -7,6 +7,7 @@ import contextlib
 import logging
 import signal
 import time
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -16,6 +17,7 @@ from calibrant.errors import CalibrantError, InputError, StoreUnavailable
 from calibrant.serving.access import Access
 from calibrant.serving.batching import Batcher, Expired, QueueFull
 from calibrant.serving.bundle_slot import BundleSlot, Served
+from calibrant.serving.explaining import Explainer
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.metrics import Metrics
 from calibrant.serving.recording import Recorder
@@ -62,6 +64,7 @@ class Service:
             timeout=settings.timeout,
             on_batch=self.metrics.count_batch,
         )
+        self._explainer = Explainer(max_rows=settings.max_queue, timeout=settings.timeout)
         self.metrics.set_queue_depth(lambda: self._batcher.depth)
         self._watch_task: asyncio.Task[None] | None = None
 
@@ -94,6 +97,7 @@ class Service:
             _log.error("requests were still in progress after %g s", drain)
         with contextlib.suppress(CalibrantError):
             await self.access.flush()
+        self._explainer.close()
         self.access.close()
         self.store.close()
 
@@ -129,6 +133,9 @@ class Service:
         self, message: PredictBody, body: bytes, key: Key | None, request: str, since: float
     ) -> bytes:
         score_request = self._to_score_request(message, body, key, request, since)
+        if score_request.reasons:
+            rows = await self._explainer.explain(score_request.served, score_request.rows)
+            score_request = replace(score_request, explained=rows)
         try:
             answer = await self._batcher.submit(score_request, len(score_request.rows))
         except QueueFull:

@@ -272,8 +272,8 @@ def _add_reasons(
     reasons: list[list[Reason]] = []
     for start in range(0, len(labels), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        inputs = batch.inputs.slice(start, _BLOCK)
-        reasons += list_reasons(bundle.scorer, inputs, logits[rows], labels[rows], most)
+        explained = bundle.explain(batch.inputs.slice(start, _BLOCK)).rows
+        reasons += list_reasons(explained, logits[rows], labels[rows], most)
     return replace(predicted, reasons=reasons)
 
 

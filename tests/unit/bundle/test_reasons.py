@@ -44,7 +44,7 @@ def test_base_and_contributions_add_up_to_the_logits(tmp_path, family):
     assert judged.mean() > 0.5
     assert explanation.logits[judged] == pytest.approx(logits[judged], abs=1e-5)
     labels = logits.argmax(axis=1).tolist()
-    reasons = list_reasons(bundle.scorer, rows, logits, labels, 10_000)
+    reasons = list_reasons(bundle.explain(rows).rows, logits, labels, 10_000)
     for row in np.flatnonzero(judged).tolist():
         k, base = labels[row], explanation.base
         ahead = logits[row, k] - np.delete(logits[row], k).mean()
@@ -59,21 +59,25 @@ def test_the_strongest_come_first_and_fewer_are_the_first_of_more(family):
     scorer = make()
     logits = scorer.predict_logits(rows)
     labels = logits.argmax(axis=1).tolist()
-    every = list_reasons(scorer, rows, logits, labels, 10_000)
+    every = list_reasons(scorer.explain(rows).rows, logits, labels, 10_000)
     for reasons in every:
         sizes = [abs(each.contribution) for each in reasons]
         assert sizes == sorted(sizes, reverse=True)
         assert 0.0 not in sizes
-    assert list_reasons(scorer, rows, logits, labels, 2) == [reasons[:2] for reasons in every]
+    assert list_reasons(scorer.explain(rows).rows, logits, labels, 2) == [
+        reasons[:2] for reasons in every
+    ]
 
 
 def test_a_row_that_the_model_cannot_judge_has_no_reasons():
     scorer, rows = FAMILIES["boosting"][0](), {"price": [1.0, 1e300], "shelf": ["top", "top"]}
-    known, unknown = list_reasons(scorer, rows, scorer.predict_logits(rows), [0, 0], 5)
+    known, unknown = list_reasons(scorer.explain(rows).rows, scorer.predict_logits(rows), [0, 0], 5)
     assert known
     assert unknown == []
     texts, scorer = ["it broken", "zzz"], ngram_scorer()
-    known, unknown = list_reasons(scorer, texts, scorer.predict_logits(texts), [0, 0], 5)
+    known, unknown = list_reasons(
+        scorer.explain(texts).rows, scorer.predict_logits(texts), [0, 0], 5
+    )
     assert known
     assert unknown == []
 

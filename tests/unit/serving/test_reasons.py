@@ -3,6 +3,8 @@
 import json
 import shutil
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import numpy as np
@@ -24,8 +26,8 @@ from calibrant.bundle import load_bundle
 from calibrant.client.client import Client
 from calibrant.client.messages import Input
 from calibrant.client.transport import RequestRefused
-from calibrant.serving import scoring
-from calibrant.serving.scoring import ScoreRequest, check_inputs, score
+from calibrant.serving import explaining
+from calibrant.serving.scoring import ScoreRequest, check_inputs, collate, score
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +93,8 @@ def test_two_words_by_hand(serving, tmp_path):
 def test_they_are_null_and_not_computed_unless_asked_for(serving, folders, monkeypatch):
     client = serving(folders["boosting"])
     asked = []
-    real = scoring.list_reasons
-    monkeypatch.setattr(scoring, "list_reasons", lambda *args: asked.append(args) or real(*args))
+    real = explaining.explain_rows
+    monkeypatch.setattr(explaining, "explain_rows", lambda *args: asked.append(args) or real(*args))
     inputs = inputs_of(SHELVES)[:3]
     for fields in ({}, {"reasons": 0}, {"reasons": None}):
         found = ask(client, inputs, **fields)["predictions"]
@@ -112,8 +114,9 @@ def test_only_the_requests_of_a_batch_that_ask_are_explained(serving, folders):
     served, inputs = client.service.slot.current, SHELVES
     given = [Input.model_validate(each) for each in inputs_of(inputs)[:4]]
     checked = check_inputs(given, served, max_text=100)
+    explained = served.bundle.explain(collate(checked, served)).rows
     batch = [
-        ScoreRequest(served, checked, given, b"", "r", 0.0, reasons=reasons)
+        ScoreRequest(served, checked, given, b"", "r", 0.0, reasons=reasons, explained=explained)
         for reasons in (0, 2, 0, 1)
     ]
     counts = [[len(row.reasons or []) for row in rows] for _, rows in score(batch)]
@@ -122,6 +125,69 @@ def test_only_the_requests_of_a_batch_that_ask_are_explained(serving, folders):
     assert max(counts[3]) == 1
     alone = score(batch[1:2])[0][1]
     assert [row.reasons for row in score(batch)[1][1]] == [row.reasons for row in alone]
+
+
+def test_others_are_answered_while_reasons_are_computed(serving, folders, monkeypatch):
+    client = serving(folders["boosting"])
+    inputs, real = inputs_of(SHELVES)[:2], explaining.explain_rows
+    entered, may_go = threading.Event(), threading.Event()
+
+    def wait(*args):
+        entered.set()
+        assert may_go.wait(60)
+        return real(*args)
+
+    monkeypatch.setattr(explaining, "explain_rows", wait)
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(ask, client, inputs, reasons=2)
+        assert entered.wait(60)
+        assert ask(client, inputs)["predictions"][0]["reasons"] is None
+        assert not slow.done()
+        may_go.set()
+        assert slow.result(60)["predictions"][0]["reasons"]
+
+
+def test_reasons_that_take_too_long_are_refused_and_abandoned(serving, folders, monkeypatch):
+    client = serving(folders["boosting"], timeout=0.3)
+    inputs, real = inputs_of(SHELVES)[:30], explaining.explain_rows
+    calls, may_go = [], threading.Event()
+
+    def wait(*args):
+        calls.append(args)
+        assert may_go.wait(60)
+        return real(*args)
+
+    monkeypatch.setattr(explaining, "explain_rows", wait)
+    monkeypatch.setattr(explaining, "_BLOCK", 3)
+    answer = client.post("/v1/predict", json={"inputs": inputs, "reasons": 2})
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"]
+    assert_mentions(answer.json()["detail"], "30 inputs", "0.3 s", "fewer")
+    may_go.set()
+    monkeypatch.setattr(client.service._explainer, "_timeout", 60)
+    assert ask(client, inputs[:2], reasons=2)["predictions"][0]["reasons"]
+    assert len(calls) == 2  # one block of the first request, and the second request
+    assert client.service.store.predictions.count() == 2
+
+
+def test_more_rows_than_the_queue_holds_do_not_wait_for_reasons(serving, folders, monkeypatch):
+    client = serving(folders["boosting"], max_inputs=3, max_queue=3)
+    inputs, real = inputs_of(SHELVES)[:2], explaining.explain_rows
+    entered, may_go = threading.Event(), threading.Event()
+
+    def wait(*args):
+        entered.set()
+        assert may_go.wait(60)
+        return real(*args)
+
+    monkeypatch.setattr(explaining, "explain_rows", wait)
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(ask, client, inputs, reasons=2)
+        assert entered.wait(60)
+        answer = client.post("/v1/predict", json={"inputs": inputs, "reasons": 2})
+        assert answer.status_code == 503
+        may_go.set()
+        assert slow.result(60)["predictions"][0]["reasons"]
 
 
 def test_a_repeated_request_has_its_reasons_again(serving, folders):

@@ -61,7 +61,8 @@ def view_parts(served: Served, row: Any, logits: Sequence[float], label: str) ->
     if why is not None:
         return PartsView(why_none=sentence(why))
     scores, position = np.array([logits]), served.classes.index(label)
-    (reasons,) = list_reasons(scorer, collate([row], served), scores, [position], _MOST)
+    explained = served.bundle.explain(collate([row], served)).rows
+    (reasons,) = list_reasons(explained, scores, [position], _MOST)
     if not reasons:
         return PartsView(why_none=_NOTHING if np.ptp(scores) > 0.0 else _UNJUDGED)
     others = [name for name in served.classes if name != label]

@@ -183,7 +183,7 @@ class Recorder:
         else:
             scores = self.scores.of(logged.predictions)
         same = rows and bundle == served
-        reasons = [row.reasons for row in rows] if same else [None] * len(scores)
+        reasons = [rows[each.position].reasons if same else None for each in logged.predictions]
         return to_json(
             {
                 "predictions": [

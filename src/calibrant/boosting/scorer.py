@@ -93,6 +93,11 @@ class BoostingScorer(RowScorer):
         """Return which rows (n,) have a number far from the train rows, or a new category."""
         return unreadable_rows(self._table_encoder, rows)
 
+    @property
+    def explains(self) -> bool:
+        """Whether `explain` can tell what the columns of a row contribute: always."""
+        return True
+
     def explain(self, inputs: Any) -> Explanation:
         """Return what each column contributes to the logits of each row, by TreeSHAP.
 

@@ -16,6 +16,7 @@ from calibrant.bundle.calibration import BundleCalibration
 from calibrant.bundle.decision_rules import DecisionRule, decision_rules, describe_rule
 from calibrant.bundle.decisions import Decisions, RuleDecision, decide_rows, to_rule_decision
 from calibrant.bundle.points import BundlePoint
+from calibrant.bundle.reasons import explain_rows
 from calibrant.bundle.scope import flag_rows
 from calibrant.bundle.scores import ModelScores
 from calibrant.data.encoders.input_columns import InputColumns
@@ -25,6 +26,7 @@ from calibrant.inputs import FloatArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from calibrant.data.explanation import Explanation
     from calibrant.data.row_scorer import RowScorer
     from calibrant.ood import OodRule
 
@@ -103,6 +105,19 @@ class Bundle:
         inputs : as in `predict_proba`
         """
         return self._model_scores(inputs, None, None).matrix
+
+    def explain(self, inputs: Any) -> Explanation:
+        """Return what each part of a row contributes to the logits of the model.
+
+        Base and contributions add up to `predict_logits`, before calibration, except for rows that
+        the model cannot judge and gives equal logits. Boosted trees, n-grams and linear models of
+        tables explain; networks, models of images and ensembles raise `InputError`.
+
+        Parameters
+        ----------
+        inputs : as in `predict_proba`
+        """
+        return explain_rows(self.scorer, inputs)
 
     def decide(
         self,

@@ -28,12 +28,14 @@ def predict_columns(
     scoped: bool = True,
     stored: bool = True,
     scored: bool = True,
+    explained: bool = False,
 ) -> list[str]:
-    """Return the column names in order; by default all possible ones."""
+    """Return the column names in order; by default all but `reasons`, which are added on demand."""
     names = ["predicted", *(f"prob_{name}" for name in classes)]
     names += ["decision", "acted_as", "action"] if decides else []
     names += SCORE_COLUMNS if decides and scored else []
     names += ["out_of_scope"] if scoped else []
+    names += ["reasons"] if explained else []
     return [*names, "prediction_id"] if stored else names
 
 

@@ -113,7 +113,8 @@ class EnsembleScorer(RowScorer):
     with z_m the logits of member m, w_m its weight and T_m its temperature. Members read the same
     rows, each with its own encoder; a member's shift is subtracted before its probabilities are
     averaged. It is not the ensemble of equal networks with one encoder, which `Scorer.ensemble`
-    runs as one network.
+    runs as one network. Its logits are not a weighted mean of the members' logits, so contributions
+    of the members do not add up to them, and it explains nothing.
 
     Parameters
     ----------

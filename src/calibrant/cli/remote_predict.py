@@ -28,6 +28,7 @@ from calibrant.client.answers import ServedBundle
 from calibrant.client.client import Client
 from calibrant.client.transport import RequestRefused
 from calibrant.data.encoders.input_columns import format_names
+from calibrant.data.explanation import Reason
 from calibrant.data.row_columns import as_words
 from calibrant.data.row_files import estimate_rows, row_files, scan_rows
 from calibrant.errors import InputError, ServiceError
@@ -223,6 +224,8 @@ def split_by_unit(
             start = stop
 
 
+_EXPLAINED = 32  # Rows per request with reasons, which take a service many times as long
+
 _REQUESTS_AHEAD = 3  # Requests in flight besides the one being awaited
 
 _BYTES = 1 << 19  # Approximate request size: half of the default limit of a service
@@ -243,15 +246,16 @@ class RemoteService:
     key: str | None = None
     use_case: str | None = None
     point: int | None = None
+    reasons: int = 0  # how many parts of each row to ask for
 
     @classmethod
     def connect(
-        cls, url: str, key: str | None, use_case: str | None, point: int | None
+        cls, url: str, key: str | None, use_case: str | None, point: int | None, reasons: int = 0
     ) -> RemoteService:
         """Fetch the bundle description, with few retries."""
         url = check_url(url)
         with _client(url, key, timeout=10.0, retries=1) as client:
-            return cls(url, client.bundle(), key, use_case, point)
+            return cls(url, client.bundle(), key, use_case, point, reasons)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -303,7 +307,12 @@ def _writer(service: RemoteService, *, scoped: bool) -> PredictionWriter:
         if (not rule.alternative if point is None else rule.operating_point == point)
     ]
     return PredictionWriter(
-        served.classes, decides=bool(served.points), scoped=scoped, stored=True, rules=rules
+        served.classes,
+        decides=bool(served.points),
+        scoped=scoped,
+        stored=True,
+        explained=service.reasons > 0,
+        rules=rules,
     )
 
 
@@ -342,6 +351,13 @@ def _refuse_probs(rows: RemoteRows, *, scoped: bool) -> None:
         )
 
 
+def _to_reasons(row: Row) -> list[Reason] | None:
+    """Return the reasons of a row, as a bundle on disk gives them."""
+    if row.reasons is None:
+        return None
+    return [Reason(each.part, each.contribution) for each in row.reasons]
+
+
 class _Requester:
     """Sends batches of rows to a service; errors call the file `data`."""
 
@@ -349,7 +365,7 @@ class _Requester:
         self.service = service
         self._client, self._data = client, data
         self._run = uuid.uuid4().hex
-        self._max_rows = BATCH
+        self._max_rows = _EXPLAINED if service.reasons else BATCH
 
     def submit(self, request: RemoteRequest) -> Future[PredictedRows]:
         """Send in a daemon thread, so that an interrupted run does not wait for it."""
@@ -393,6 +409,7 @@ class _Requester:
                 [row.decision_score for row in rows],
                 [row.decision_threshold for row in rows],
             ),
+            None if not self.service.reasons else [_to_reasons(row) for row in rows],
         )
 
     def _request_rows(self, request: RemoteRequest) -> list[Row]:
@@ -426,6 +443,7 @@ class _Requester:
             unit=request.unit,
             use_case=service.use_case,
             point=service.point,
+            reasons=service.reasons,
             idempotency_key=f"{self._run}-{request.start}-{len(request)}",
         )
         if answer.bundle.hash != service.served.hash:

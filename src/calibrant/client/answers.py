@@ -50,6 +50,14 @@ class BundleRef:
 
 
 @dataclass(frozen=True)
+class PartReason:
+    """A part of an input, and its contribution to the label against the other classes."""
+
+    part: str  # a column of a table, or an n-gram of a text
+    contribution: float  # above 0 where it speaks for the label; as log-odds
+
+
+@dataclass(frozen=True)
 class PredictionResult:
     """Prediction and decision for one input.
 
@@ -69,6 +77,8 @@ class PredictionResult:
         probability, unless the rule decides on those
     decision_threshold : the threshold on the decision score
     calibrated_threshold : where it lies among calibrated probabilities, or None if nowhere
+    reasons : the parts of the input that move the model most, strongest first; None if they were
+        not asked for, in a stored prediction, and if another bundle made a stored answer
     """
 
     id: str
@@ -83,6 +93,7 @@ class PredictionResult:
     decision_score: float | None = field(default=None, kw_only=True)
     decision_threshold: float | None = field(default=None, kw_only=True)
     calibrated_threshold: float | None = field(default=None, kw_only=True)
+    reasons: tuple[PartReason, ...] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -157,6 +168,7 @@ class ServedBundle(BundleRef):
     actions : action of each class name
     loaded_at : when it was loaded
     refused : why a newer bundle is not served, or None
+    gives_reasons : whether `predict` can return reasons; None from older services
     """
 
     name: str
@@ -168,6 +180,7 @@ class ServedBundle(BundleRef):
     loaded_at: datetime
     refused: str | None
     rules: tuple[ServedRule, ...] = ()
+    gives_reasons: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -222,6 +222,7 @@ class Client:
         use_case: str | None = None,
         branch: str | None = None,
         point: int | None = None,
+        reasons: int = 0,
         idempotency_key: str | None = None,
     ) -> Answer:
         """Predict and decide for one or many inputs; give exactly one of texts, rows and logits.
@@ -235,12 +236,15 @@ class Client:
         unit : the person or object the inputs are about; a unit's records can be erased
         use_case, branch : what the predictions are used for, and the branch of an experiment
         point : index of the operating point that decides; default: the first of each class
+        reasons : largest number of reasons of each prediction; a model that gives none is an error
         idempotency_key : identifies the request: if it is repeated, the service returns the stored
             answer; default: a new key for each call
         """
         inputs = encode_inputs(texts, rows, logits)
         more = {"unit": unit, "use_case": use_case, "branch": branch, "point": _to_int(point)}
         body = {"inputs": inputs, **{k: v for k, v in more.items() if v is not None}}
+        if reasons != 0:  # older services do not know the field
+            body["reasons"] = _to_int(reasons)
         answer = self._parse(Answer, self._post("/v1/predict", body, idempotency_key))
         if len(answer.predictions) != len(inputs):
             raise self._invalid(f"{len(answer.predictions)} predictions for {len(inputs)} inputs")

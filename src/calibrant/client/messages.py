@@ -122,6 +122,21 @@ class PredictBody(_Message):
         None,
         description="Index of the operating point that decides; default: the first of each class.",
     )
+    reasons: Annotated[int, Field(ge=0, le=100)] | None = Field(
+        None,
+        description="Largest number of reasons of each prediction, for a model that gives reasons; "
+        "default: none.",
+    )
+
+
+class PredictedReason(_Message):
+    """A part of an input, and what it contributes to the label."""
+
+    part: str = Field(description="A column of the row, or an n-gram of the text.")
+    contribution: float = Field(
+        description="To the log-odds of the label, before calibration; with several classes, to "
+        "its mean log-odds against each other class."
+    )
 
 
 class BundleName(_Message):
@@ -162,6 +177,12 @@ class PredictedRow(_Message):
         None,
         description="Where the threshold lies among the calibrated probabilities; null if it "
         "lies nowhere, because the calibrator does not keep the order of rows by this score.",
+    )
+    reasons: list[PredictedReason] | None = Field(
+        None,
+        description="The parts of the input that move the model most, strongest first; empty if "
+        "it cannot judge the input; null if they were not requested, and in a stored answer of "
+        "another bundle. They are not stored.",
     )
 
 
@@ -322,6 +343,7 @@ class BundleAnswer(BundleName):
     rules: list[RuleAnswer] = Field(description="Every rule, with its threshold.")
     actions: dict[str, str]
     loaded_at: datetime
+    gives_reasons: bool = Field(description="Whether predictions can have reasons.")
     refused: str | None = Field(
         description="Why a newer bundle in the folder is not served, or null."
     )

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
+
+
+class Reason(NamedTuple):
+    """A part of a row, and its contribution to a class against the other classes."""
+
+    part: str
+    contribution: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +42,39 @@ class RowExplanation:
         [('job', -2.0)]
         """
         values = self.values[label]
-        order = np.argsort(-np.abs(values), kind="stable")[:most]
-        return [(self.parts[i], float(values[i])) for i in order.tolist()]
+        return [(self.parts[i], float(values[i])) for i in _order_by_size(values, most)]
+
+    def reasons(self, label: int, most: int = 5) -> list[Reason]:
+        r"""Return the parts that speak most for a class, or against it, compared with the others.
+
+        $$ r_j = c_{jk} - \frac{1}{K - 1} \sum_{l \ne k} c_{jl} $$
+
+        c are the contributions of part j to the logits, k is the class and K the number of classes.
+        For two classes r is the contribution to the log-odds of the class; for more, to its mean
+        log-odds against each other class. What a part adds to all classes alike cancels. Parts
+        with r = 0 are left out.
+
+        Parameters
+        ----------
+        label : position of the class
+        most : largest number of parts
+
+        Examples
+        --------
+        >>> row = RowExplanation(("age", "job"), np.array([[3.0, -2.0], [3.0, 1.0]]))
+        >>> row.reasons(1)
+        [Reason(part='job', contribution=3.0)]
+        """
+        others = np.delete(self.values, label, axis=0)
+        values = self.values[label] - others.mean(axis=0)
+        order = _order_by_size(values, most)
+        return [Reason(self.parts[i], float(values[i])) for i in order if values[i] != 0.0]
+
+
+def _order_by_size(values: FloatArray, most: int) -> list[int]:
+    """Return the positions of the largest values of either sign."""
+    order: list[int] = np.argsort(-np.abs(values), kind="stable")[:most].tolist()
+    return order
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -125,6 +126,11 @@ class LinearScorer(RowScorer):
         """Return the layer's own logits of a made-up row: every feature is 1 divided by F."""
         return np.asarray(self.weights.astype(np.float64).mean(axis=0)[None] + self.bias)
 
+    @property
+    def explains(self) -> bool:
+        """Whether its features have names: those of images do not."""
+        return not isinstance(self.encoder, ImageEncoder)
+
     def explain(self, inputs: Any) -> Explanation | None:
         """Return what each n-gram, or each column, contributes to the logits; None for images."""
         if isinstance(self.encoder, ImageEncoder):
@@ -136,7 +142,7 @@ class LinearScorer(RowScorer):
         if not isinstance(self.encoder, NgramEncoder):
             return self._explain_columns(rows, base)
         features = self.encoder.transform(rows)
-        names = self.encoder.get_feature_names_out()
+        names = self._ngrams
         explained = []
         for start, end in zip(features.indptr[:-1], features.indptr[1:], strict=True):
             ids = features.indices[start:end]
@@ -207,6 +213,12 @@ class LinearScorer(RowScorer):
         if isinstance(encoder, NgramEncoder):
             return encoder.is_unknown(features)
         return encoder.is_far(rows) if isinstance(encoder, TableEncoder) else None
+
+    @cached_property
+    def _ngrams(self) -> NDArray[Any]:
+        """The n-grams, listed once: a vocabulary may have 100,000."""
+        assert isinstance(self.encoder, NgramEncoder)
+        return self.encoder.get_feature_names_out()
 
     def _explain_columns(self, rows: Any, base: FloatArray) -> Explanation:
         """Sum the contributions of the features of each column."""

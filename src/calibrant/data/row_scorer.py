@@ -148,6 +148,11 @@ class RowScorer(ABC):
         """
         return self.encoder.is_far(rows) if isinstance(self.encoder, TableEncoder) else None
 
+    @property
+    def explains(self) -> bool:
+        """Whether `explain` can tell what the parts of a row contribute."""
+        return False
+
     def explain(self, inputs: Any) -> Explanation | None:
         """Return what each part of a row contributes to its logits; None if it cannot tell."""
         return None

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from calibrant.bundle.decision_scores import NO_SCORE, DecisionScore
+from calibrant.data.explanation import Reason
 from calibrant.errors import StoreError, StoreUnavailable, StoreUnfit, UnknownBundle
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.http.problems import Problem
@@ -113,8 +114,7 @@ class Recorder:
     ) -> bytes | Problem:
         """Return a response; a failure must not affect other requests."""
         try:
-            scores = None if logged.repeated else [row.decision_score for row in rows]
-            return self._answer(request.request, logged, scores)
+            return self._answer(request.request, logged, request.served.hash, rows)
         except (StoreUnavailable, StoreUnfit):
             return Problem.busy(_NOT_READ_BACK)
         except Exception as error:
@@ -162,8 +162,14 @@ class Recorder:
         self,
         request: str,
         logged: Logged,
-        scores: Sequence[DecisionScore | None] | None = None,
+        served: str = "",
+        rows: Sequence[ScoredRow] = (),
     ) -> bytes | Problem:
+        """Return the response of a request; `rows` are its rows as scored now by `served`.
+
+        A repeated request may have been recorded with another bundle, to which the reasons of now
+        do not belong.
+        """
         if logged.erased:
             return Problem.busy(_NOT_READ_BACK)
         if logged.conflict:
@@ -172,12 +178,17 @@ class Recorder:
             self._metrics.count_predictions(logged.predictions)
         bundle = logged.predictions[0].bundle
         classes = self.classes_of(bundle)
-        shown = self.scores.of(logged.predictions) if scores is None else scores
+        if rows and not logged.repeated:
+            scores = [row.decision_score for row in rows]
+        else:
+            scores = self.scores.of(logged.predictions)
+        same = rows and bundle == served
+        reasons = [rows[each.position].reasons if same else None for each in logged.predictions]
         return to_json(
             {
                 "predictions": [
-                    prediction_to_row(each, classes, score)
-                    for each, score in zip(logged.predictions, shown, strict=True)
+                    prediction_to_row(each, classes, score, why)
+                    for each, score, why in zip(logged.predictions, scores, reasons, strict=True)
                 ],
                 "bundle": {"id": bundle[:12], "hash": bundle},
                 "request": request,
@@ -191,7 +202,10 @@ def _to_bytes(row: Any) -> bytes:
 
 
 def prediction_to_row(
-    prediction: Prediction, classes: Sequence[str], score: DecisionScore | None
+    prediction: Prediction,
+    classes: Sequence[str],
+    score: DecisionScore | None,
+    reasons: Sequence[Reason] | None = None,
 ) -> dict[str, Any]:
     """Return the fields of `PredictedRow`."""
     return {
@@ -204,4 +218,5 @@ def prediction_to_row(
         "operating_point": prediction.operating_point,
         "out_of_scope": prediction.out_of_scope,
         **(NO_SCORE if score is None else score.to_dict()),
+        "reasons": None if reasons is None else [each._asdict() for each in reasons],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from calibrant.bundle import Bundle
 from calibrant.bundle.decision_scores import DecisionScore, score_decisions
+from calibrant.bundle.reasons import list_reasons
 from calibrant.bundle.scope import flag_rows
 from calibrant.bundle.scores import ModelScores
 from calibrant.client.messages import Input
@@ -20,6 +21,7 @@ from calibrant.data.encoders.date_column import DateColumn
 from calibrant.data.encoders.input_columns import format_names
 from calibrant.data.encoders.number_column import NumberColumn
 from calibrant.data.encoders.table_features import EncodedColumn
+from calibrant.data.explanation import Reason, RowExplanation
 from calibrant.data.redaction.redactor import redact
 from calibrant.inputs import FloatArray
 from calibrant.serving.bundle_slot import Served
@@ -200,11 +202,13 @@ class ScoreRequest:
     body: bytes  # its raw body, to recognise a retry
     request: str  # id of the request
     since: float  # arrival time on the clock of `time.perf_counter`
-    # unit, use_case, branch, point: see `PredictBody`
+    # unit, use_case, branch, point, reasons: see `PredictBody`
     unit: str | None = None
     use_case: str | None = None
     branch: str | None = None
     point: int | None = None
+    reasons: int = 0
+    explained: Sequence[RowExplanation] = ()  # contributions of its rows, if it asks for reasons
     key: str | None = None  # id of the API key
 
 
@@ -223,6 +227,8 @@ class ScoredRow:
     out_of_scope: bool | None = None
     # None without an operating point, or out of scope
     decision_score: DecisionScore | None = None
+    # None if they were not requested
+    reasons: Sequence[Reason] | None = None
 
 
 def score(batch: Sequence[ScoreRequest]) -> list[tuple[ScoreRequest, list[ScoredRow]]]:
@@ -237,8 +243,18 @@ def score(batch: Sequence[ScoreRequest]) -> list[tuple[ScoreRequest, list[Scored
         inputs = collate((row for each in requests for row in each.rows), served)
         logits = served.bundle.predict_logits(inputs)
         rows = _decide_rows(served.bundle, logits, point)
-        results += [(each, [next(rows) for _ in each.rows]) for each in requests]
+        for each in requests:
+            scored = [next(rows) for _ in each.rows]
+            results.append((each, _add_reasons(each, scored) if each.reasons else scored))
     return results
+
+
+def _add_reasons(request: ScoreRequest, rows: list[ScoredRow]) -> list[ScoredRow]:
+    """Add the strongest parts of each input for its most probable class."""
+    logits = np.array([row.logits for row in rows])
+    labels = [int(np.argmax(row.probs)) for row in rows]
+    reasons = list_reasons(request.explained, logits, labels, request.reasons)
+    return [replace(row, reasons=each) for row, each in zip(rows, reasons, strict=True)]
 
 
 def _decide_rows(bundle: Bundle, logits: FloatArray, point: int | None) -> Iterator[ScoredRow]:

@@ -7,14 +7,17 @@ import contextlib
 import logging
 import signal
 import time
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
+from calibrant.bundle.reasons import why_unexplained
 from calibrant.client.messages import PredictBody
 from calibrant.errors import CalibrantError, InputError, StoreUnavailable
 from calibrant.serving.access import Access
 from calibrant.serving.batching import Batcher, Expired, QueueFull
 from calibrant.serving.bundle_slot import BundleSlot, Served
+from calibrant.serving.explaining import Explainer
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.metrics import Metrics
 from calibrant.serving.recording import Recorder
@@ -61,6 +64,7 @@ class Service:
             timeout=settings.timeout,
             on_batch=self.metrics.count_batch,
         )
+        self._explainer = Explainer(max_rows=settings.max_queue, timeout=settings.timeout)
         self.metrics.set_queue_depth(lambda: self._batcher.depth)
         self._watch_task: asyncio.Task[None] | None = None
 
@@ -93,6 +97,7 @@ class Service:
             _log.error("requests were still in progress after %g s", drain)
         with contextlib.suppress(CalibrantError):
             await self.access.flush()
+        self._explainer.close()
         self.access.close()
         self.store.close()
 
@@ -128,6 +133,9 @@ class Service:
         self, message: PredictBody, body: bytes, key: Key | None, request: str, since: float
     ) -> bytes:
         score_request = self._to_score_request(message, body, key, request, since)
+        if score_request.reasons:
+            rows = await self._explainer.explain(score_request.served, score_request.rows)
+            score_request = replace(score_request, explained=rows)
         try:
             answer = await self._batcher.submit(score_request, len(score_request.rows))
         except QueueFull:
@@ -160,6 +168,8 @@ class Service:
                 "request: send several requests.",
             )
         _check_point(message.point, served)
+        if message.reasons:
+            _check_reasons(message.reasons, served)
         try:
             rows = check_inputs(message.inputs, served, max_text=settings.max_text)
         except InvalidInput as error:
@@ -176,6 +186,7 @@ class Service:
             use_case=message.use_case,
             branch=message.branch,
             point=message.point,
+            reasons=message.reasons or 0,
             key=None if key is None else key.id,
         )
 
@@ -216,6 +227,13 @@ def _check_point(point: int | None, served: Served) -> None:
     if point is not None and point >= points:
         available = f"operating points 0 to {points - 1}" if points else "no operating points"
         detail = f"point: the bundle has {available}, got {point}."
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+
+
+def _check_reasons(reasons: int, served: Served) -> None:
+    why = why_unexplained(served.bundle.scorer)
+    if why is not None:
+        detail = f"reasons: {why}: leave reasons out, or send 0, got {reasons}."
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
 
 

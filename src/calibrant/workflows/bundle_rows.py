@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -105,7 +105,13 @@ class ModelRows:
             for (table, _), logits in scored:
                 if self._text is not None:
                     self._n_empty += table[self._text].null_count
-                yield ScoredBatch(table, {"logits": logits})
+                yield ScoredBatch(table, {"logits": logits}, self._inputs(table))
+
+    def _inputs(self, table: pa.Table) -> Any:
+        """Return what the model reads of a batch."""
+        if self._text is not None:
+            return table[self._text].fill_null("")
+        return self._scorer.columns.select_from(table)
 
     def _tables_with_offset(self) -> Iterator[tuple[pa.Table, int]]:
         """Yield batches with the number of rows before each."""
@@ -131,9 +137,9 @@ class ModelRows:
     def _logits(self, batch: tuple[pa.Table, int]) -> FloatArray:
         table, seen = batch
         if self._text is not None:
-            return self._scorer.predict_logits(table[self._text].fill_null(""))
+            return self._scorer.predict_logits(self._inputs(table))
         try:
-            return self._scorer.predict_logits(self._scorer.columns.select_from(table))
+            return self._scorer.predict_logits(self._inputs(table))
         except ReadingError as error:
 
             def name_rows(rows: Sequence[int], n: int) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,14 +16,18 @@ from numpy.typing import NDArray
 
 from calibrant.bundle import Bundle
 from calibrant.bundle.decisions import WORDS, predict_columns
+from calibrant.bundle.reasons import list_reasons, why_unexplained
 from calibrant.bundle.scope import flag_rows
 from calibrant.bundle.scores import ModelScores
+from calibrant.data.explanation import Reason
 from calibrant.errors import InputError
 from calibrant.files.write_table import write_tables
 from calibrant.inputs import FloatArray
 from calibrant.workflows.bundle_rows import BundleRows
 from calibrant.workflows.progress import Progress, no_progress
 from calibrant.workflows.scored_rows import ScoredBatch
+
+_BLOCK = 1024  # Rows explained at a time, to limit memory
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class PredictedRows:
     ids: Sequence[str] | None = None  # ids of the stored predictions; None if nothing is stored
     # `SCORE_COLUMNS` per row; None if a service does not return them
     scores: tuple[Sequence[Any], Sequence[Any], Sequence[Any]] | None = None
+    # The strongest parts of each row, None for a row without; None if they were not asked for
+    reasons: Sequence[Sequence[Reason] | None] | None = None
 
 
 class FileRows(Protocol):
@@ -77,11 +84,13 @@ class PredictionWriter:
         decides: bool,
         scoped: bool,
         stored: bool = False,
+        explained: bool = False,
         rules: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._names = [str(name) for name in classes]
         self._classes = _column(classes)
         self._decides, self._scoped, self._stored = decides, scoped, stored
+        self._explained = explained
         self._rules = tuple(rules)
         self._rows = self._outside = 0
         self._predicted = np.zeros(len(classes), dtype=np.int64)
@@ -96,6 +105,7 @@ class PredictionWriter:
             scoped=self._scoped,
             stored=self._stored,
             scored=bool(self._rules),
+            explained=self._explained,
         )
 
     def add_columns(self, batch: PredictedRows) -> pa.Table:
@@ -112,6 +122,8 @@ class PredictionWriter:
         if batch.out_of_scope is not None:
             self._outside += int(np.count_nonzero(batch.out_of_scope))
             new.append(pa.array(batch.out_of_scope))
+        if batch.reasons is not None:
+            new.append(pa.array([_to_json(each) for each in batch.reasons], pa.string()))
         if batch.ids is not None:
             new.append(pa.array(batch.ids, pa.string()))
         table = batch.table
@@ -149,6 +161,13 @@ def _score_columns(scores: tuple[Sequence[Any], Sequence[Any], Sequence[Any]]) -
         pa.array(list(rules), pa.string()),
         *(pa.array(values, pa.float64(), from_pandas=True) for values in numbers),
     ]
+
+
+def _to_json(reasons: Sequence[Reason] | None) -> str | None:
+    """Return reasons as JSON text, which every format of tables can hold."""
+    if reasons is None:
+        return None
+    return json.dumps([each._asdict() for each in reasons], ensure_ascii=False)
 
 
 def write_predictions(
@@ -196,20 +215,29 @@ def predict_file(
     out: Path | None,
     *,
     point: int | None = None,
+    reasons: int = 0,
     progress: Progress = no_progress,
 ) -> PredictionSummary:
-    """Write the rows with their predictions to `out`, or only count them."""
+    """Write the rows with their predictions to `out`, or only count them.
+
+    The column `reasons` has at most that number of parts of each row; 0 leaves it out.
+    """
     scoped = bundle.ood is not None
     rules = [rule.to_dict() for rule in bundle.active_rules(point)]
     writer = PredictionWriter(
-        bundle.classes, decides=bool(bundle.points), scoped=scoped, rules=rules
+        bundle.classes,
+        decides=bool(bundle.points),
+        scoped=scoped,
+        explained=reasons > 0,
+        rules=rules,
     )
 
     def predicted_batches() -> Generator[PredictedRows, None, None]:
         with closing(rows.batches()) as batches:  # ends its threads on errors too
             for batch in batches:
                 refuse_existing_columns(batch.table.column_names, writer.names, rows.files[0])
-                yield _predict_batch(bundle, batch, point)
+                predicted = _predict_batch(bundle, batch, point)
+                yield _add_reasons(bundle, batch, predicted, reasons) if reasons else predicted
 
     return write_predictions(predicted_batches(), writer, rows, out, progress=progress)
 
@@ -234,3 +262,23 @@ def _predict_batch(bundle: Bundle, batch: ScoredBatch, point: int | None) -> Pre
     scores = ModelScores.from_input(bundle.classes, **batch.scores)
     outside = flag_rows(bundle.ood, scores, with_model=bundle.scorer is not None)
     return PredictedRows(batch.table, bundle.predict_proba(**batch.scores), out_of_scope=outside)
+
+
+def _add_reasons(
+    bundle: Bundle, batch: ScoredBatch, predicted: PredictedRows, most: int
+) -> PredictedRows:
+    """Add the strongest parts of each row for its predicted class."""
+    logits, labels = batch.scores["logits"], predicted.probabilities.argmax(axis=1).tolist()
+    reasons: list[list[Reason]] = []
+    for start in range(0, len(labels), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        explained = bundle.explain(batch.inputs.slice(start, _BLOCK)).rows
+        reasons += list_reasons(explained, logits[rows], labels[rows], most)
+    return replace(predicted, reasons=reasons)
+
+
+def check_gives_reasons(bundle: Bundle, reasons: int) -> None:
+    """Refuse `--reasons` for a bundle whose model gives none."""
+    why = why_unexplained(bundle.scorer) if reasons else None
+    if why is not None:
+        raise InputError(f"--reasons {reasons}: {why}: leave --reasons out, or use such a model.")

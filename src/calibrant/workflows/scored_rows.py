@@ -22,6 +22,7 @@ class ScoredBatch:
 
     table: pa.Table
     scores: Mapping[str, NDArray[Any]]
+    inputs: Any = None  # what the model read, a column or a table; None without a model
 
 
 def score_in_order(

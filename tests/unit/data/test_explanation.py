@@ -27,6 +27,26 @@ def test_rows_may_have_different_parts():
     assert found.rows[1].strongest(1) == []
 
 
+def test_reasons_compare_a_class_with_the_others():
+    # By hand, for three classes: b adds 3 to the last and 0 to the others, so 3 - (0 + 0) / 2.
+    row = RowExplanation(("a", "b", "c", "d"),
+                         np.array([[1.0, 0.0, 5.0, 0.0], [2.0, 0.0, 5.0, 0.0],
+                                   [1.5, 3.0, 5.0, 0.0]]))  # fmt: skip
+    assert row.reasons(2) == [("b", 3.0)]  # a is as large as the mean of the others
+    assert row.reasons(0) == [("b", -1.5), ("a", -0.75)]
+    assert row.reasons(1, most=1) == [("b", -1.5)]
+    assert row.reasons(0)[1].part == "a"
+    assert row.reasons(0)[1].contribution == -0.75
+
+
+def test_reasons_for_two_classes_are_of_the_log_odds():
+    row = RowExplanation(("a", "b"), np.array([[0.5, -1.0], [-0.5, 1.0]]))
+    assert row.reasons(1) == [("b", 2.0), ("a", -1.0)]
+    assert row.reasons(0) == [("b", -2.0), ("a", 1.0)]
+    moved = RowExplanation(row.parts, row.values + np.array([7.0, -3.0]))
+    assert moved.reasons(1) == row.reasons(1)  # what both classes get alike cancels
+
+
 def test_no_rows_have_no_logits():
     assert Explanation(np.zeros(3), ()).logits.shape == (0, 3)
 

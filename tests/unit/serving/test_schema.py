@@ -56,6 +56,7 @@ def described():
     }
     body = own["components"]["schemas"]["PredictBody"]
     body["example"] = {"inputs": [{"logits": [9.0, 0.0, 0.0]}], "unit": "customer-17"}
+    body["properties"]["reasons"] = {"enum": [0, None]}  # it has no model
     body["properties"]["point"] = {"anyOf": [{"enum": [0, 1, 2]}, {"type": "null"}]}
     return made, own
 

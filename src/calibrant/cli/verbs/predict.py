@@ -24,6 +24,7 @@ EXAMPLE = (
 )
 
 _SCHEMES = ("http://", "https://")
+_MOST_REASONS = 100  # As in requests to a service
 _SHOWN = 8  # Classes listed in text output; `--json` has all
 
 
@@ -56,6 +57,17 @@ def predict_command(
             show_default="the first of each class",
         ),
     ] = None,
+    reasons: Annotated[
+        int,
+        typer.Option(
+            "--reasons",
+            metavar="N",
+            min=0,
+            max=_MOST_REASONS,
+            help="Add the N strongest parts of each row, if the model gives them.",
+            show_default="none",
+        ),
+    ] = 0,
     text: Annotated[
         str | None,
         typer.Option(
@@ -105,7 +117,7 @@ def predict_command(
     if bundle.lower().startswith(_SCHEMES):
         from calibrant.cli.remote_predict import RemoteService
 
-        service = RemoteService.connect(bundle, key, use_case, point)
+        service = RemoteService.connect(bundle, key, use_case, point, reasons)
         summary, source = _predict_with_service(
             service, data, out, unit=unit, text=text, positive=positive
         )
@@ -114,7 +126,7 @@ def predict_command(
             if value is not None:
                 raise InputError(f"{flag} needs the URL of a service, got a folder: leave it out.")
         summary, source = _predict_with_bundle(
-            Path(bundle), data, out, point=point, text=text, positive=positive
+            Path(bundle), data, out, point=point, reasons=reasons, text=text, positive=positive
         )
     _print_result(summary, source, out, json=json)
 
@@ -125,6 +137,7 @@ def _predict_with_bundle(
     out: Path | None,
     *,
     point: int | None,
+    reasons: int,
     text: str | None,
     positive: str | None,
 ) -> tuple[PredictionSummary, dict[str, str]]:
@@ -132,13 +145,14 @@ def _predict_with_bundle(
     from calibrant.bundle import load_bundle
     from calibrant.cli.progress import progress
     from calibrant.workflows.bundle_rows import open_rows
-    from calibrant.workflows.predict import predict_file
+    from calibrant.workflows.predict import check_gives_reasons, predict_file
 
     bundle = load_bundle(folder)
     _check_point(point, len(bundle.points), f"the bundle {bundle.path}")
+    check_gives_reasons(bundle, reasons)
     rows = open_rows(bundle, data, text=text, positive=positive)
     _check_out(out, [*rows.files, *_files(bundle)])
-    summary = predict_file(bundle, rows, out, point=point, progress=progress)
+    summary = predict_file(bundle, rows, out, point=point, reasons=reasons, progress=progress)
     return summary, {"bundle": str(bundle.path)}
 
 
@@ -156,6 +170,11 @@ def _predict_with_service(
 
     served = service.served
     _check_point(service.point, len(served.points), f"the bundle of {service.url}")
+    if service.reasons and served.gives_reasons is False:
+        raise InputError(
+            f"--reasons {service.reasons}: the model of {service.url} gives no reasons: leave "
+            "--reasons out, or serve boosted trees, n-grams or a linear model."
+        )
     rows = open_remote_rows(served, data, text=text, positive=positive)
     _check_out(out, rows.files)
     summary = predict_remotely(service, rows, data, out, unit=unit)

@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Depends, Request
 
+from calibrant.bundle.reasons import why_unexplained
 from calibrant.client.messages import BundleAnswer, RuleAnswer
 from calibrant.errors import CalibrantError
 from calibrant.serving.http.problems import Problem
@@ -60,6 +61,7 @@ def _to_message(service: Service) -> BundleAnswer:
         points=[list(point.promises) for point in bundle.points],
         rules=[RuleAnswer(**rule.to_dict()) for rule in bundle.decision_rules],
         actions=dict(bundle.actions),
+        gives_reasons=why_unexplained(bundle.scorer) is None,
         loaded_at=served.loaded_at,
         refused=service.slot.refused,
     )

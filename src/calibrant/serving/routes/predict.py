@@ -32,7 +32,8 @@ async def predict(request: Request) -> Response:
     """Return the probability of each class and the decision for each input.
 
     The response is sent after the predictions are recorded. A request repeated with the same
-    `Idempotency-Key` and body gets the stored answer and is recorded once.
+    `Idempotency-Key` and body gets the stored answer and is recorded once; reasons are computed
+    again.
     """
     answer = await answer_predict(service_of(request), request.headers, request.receive)
     return Response(answer, media_type="application/json")

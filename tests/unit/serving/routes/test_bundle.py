@@ -29,6 +29,7 @@ def test_a_bundle_without_a_model(serving, folder):
         "points": [[PROMISE.format(name)] for name in ("defect", "parts", "defect")],
         "rules": [rule.to_dict() for rule in served.bundle.decision_rules],
         "actions": {"defect": "refund", "parts": "send part"},
+        "gives_reasons": False,
         "refused": None,
     }
     assert [(rule["class"], rule["alternative"]) for rule in found["rules"]] == [

@@ -30,6 +30,7 @@ def same(predictions, wanted, within):
         assert one.pop("id")
         assert "calibrated_threshold" in one
         del one["calibrated_threshold"]
+        assert one.pop("reasons") is None  # nobody asked
         score, wanted_score = one.pop("decision_score"), other.pop("decision_score")
         assert score == (wanted_score and pytest.approx(wanted_score, abs=within))
         assert one.pop("probabilities") == pytest.approx(other.pop("probabilities"), abs=within)
@@ -69,6 +70,7 @@ def test_an_answer_in_full(client):
         "decision_score": pytest.approx(row["probabilities"]["defect"]),
         "decision_threshold": 0.75,
         "calibrated_threshold": 0.75,
+        "reasons": None,
     }
     assert list(row["probabilities"]) == list(CLASSES)
     assert sum(row["probabilities"].values()) == pytest.approx(1)

@@ -9,6 +9,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from calibrant.errors import StoreError
+from calibrant.serving.bundle_slot import Served
+from calibrant.serving.console.pages.predictions.contributions import PartsView, view_stored_parts
 from calibrant.serving.console.pages.predictions.filters import LIST
 from calibrant.serving.console.pages.predictions.reasons import DecisionExplanation, explain
 from calibrant.serving.console.pages.predictions.wording import (
@@ -64,6 +66,7 @@ class PredictionView:
     prediction: Prediction  # records in the store
     bundle: BundleRecord
     input: InputView
+    parts: PartsView | None  # None for a bundle without a model
     classes: tuple[ClassRow, ...]  # most probable first
     calibrated: bool  # whether its probabilities are those of a calibrator
     other_scale: bool  # whether its decision scores are other numbers than its probabilities
@@ -83,8 +86,11 @@ def prediction_url(id: str) -> str:
     return f"{LIST}/{quote(id, safe='')}"
 
 
-def load_view(store: Store, id: str) -> PredictionView | None:
-    """Load a prediction and everything related to it, or None if it does not exist."""
+def load_view(store: Store, id: str, served: Served, *, max_text: int) -> PredictionView | None:
+    """Load a prediction and everything related to it, or None if it does not exist.
+
+    The served bundle explains the input, if it made the prediction.
+    """
     prediction = store.predictions.get(id) if id.isprintable() else None
     if prediction is None:
         return None
@@ -102,6 +108,7 @@ def load_view(store: Store, id: str) -> PredictionView | None:
         prediction=prediction,
         bundle=bundle,
         input=_input(prediction.input, bundle.classes),
+        parts=view_stored_parts(prediction, bundle, served, max_text),
         classes=_classes(prediction, bundle),
         calibrated=bundle.manifest.get("calibrator") is not None,
         other_scale=not all(rule.same_scale for rule in why.rules),

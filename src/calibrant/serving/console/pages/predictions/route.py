@@ -135,7 +135,11 @@ def _list_data(service: Service, fields: Mapping[str, str]) -> _ListData:
 
 async def _view(request: Request, id: str) -> PredictionView | None:
     service = service_of(request)
-    return await within(service.settings.timeout, lambda: load_view(service.store, id))
+    served, settings = service.slot.current, service.settings
+    return await within(
+        settings.timeout,
+        lambda: load_view(service.store, id, served, max_text=settings.max_text),
+    )
 
 
 async def _record(request: Request, entry: OutcomeForm, visitor: Visitor) -> Recorded:

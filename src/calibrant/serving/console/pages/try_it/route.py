@@ -14,6 +14,7 @@ from calibrant.errors import InputError
 from calibrant.formatting import sentence
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.model.points import point_data
+from calibrant.serving.console.pages.predictions.contributions import view_parts
 from calibrant.serving.console.pages.try_it.fields import MAX_FIELDS, list_fields
 from calibrant.serving.console.pages.try_it.form_input import PASTE, TryInput, read_input
 from calibrant.serving.console.pages.try_it.view import result_data
@@ -73,7 +74,9 @@ async def _score(
             served, [entered.row], [input], body=b"", request="", since=0.0, point=point
         )
         ((_, rows),) = score([query])
-        return {**result_data(served, input, rows[0], point), "notes": entered.notes}
+        parts = view_parts(served, entered.row, rows[0].logits, rows[0].label)
+        result = result_data(served, input, rows[0], point)
+        return {**result, "notes": entered.notes, "parts": parts}
 
     try:
         return await asyncio.wait_for(asyncio.to_thread(compute), timeout)

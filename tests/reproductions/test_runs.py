@@ -65,10 +65,10 @@ def test_what_training_warned_of_is_told_with_the_method_and_printed_nowhere(
     monkeypatch.setattr("reproductions.fitting.fit", warning)
     [path] = reproduce(ONE, tmp_path, RunRequest(**{**ASKED, "seeds": [0]}))
     record = json.loads(path.read_text())
-    assert record["warnings"] == ["weights move these probabilities"]
+    assert record["warnings"].count("weights move these probabilities") == 1
     assert not recwarn.list
     notes = summarise(ONE.at("toy"), [record]).notes
-    assert notes[-1] == f"{called(record['label'])}: weights move these probabilities."
+    assert f"{called(record['label'])}: weights move these probabilities." in notes
 
 
 def test_the_sentence_of_a_run_that_fails_is_raised(tmp_path):

@@ -119,7 +119,7 @@ np.savez("images.npz", images=many, labels=[*labels] * 3)
 config = StudyConfig(
     "images.npz", images=True, candidates=["ce"], model="resnet50", model_options={"width": 4},
     training={"epochs": 1, "batch_size": 20, "learning_rate": 0.001}, calibrator="temperature",
-    jobs=1,
+    jobs=1, pack_anyway=True,
 )
 print(run_study(config, "pictures").kind, calibrant.load_bundle("pictures/bundle").scorer.kind)
 import sitecustomize

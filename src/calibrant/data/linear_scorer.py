@@ -52,7 +52,7 @@ class LinearScorer(RowScorer):
 
     Examples
     --------
-    >>> encoder = NgramEncoder(characters=None, min_count=1).fit(["broken", "small"])
+    >>> encoder = NgramEncoder(characters=None).fit(["broken", "small"])
     >>> scorer = LinearScorer(encoder, np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.0, 0.5]))
     >>> scorer.predict_logits(["broken small", "lost"]).round(3).tolist()
     [[0.707, 1.207], [0.0, 0.0]]

@@ -26,6 +26,13 @@ from calibrant.training.linear_solver import LinearLayer, LinearProblem, is_sum_
 
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 _TOLERANCE = 3e-3  # of `fit_linear`; a tenth of it took twice the time and was no better
+_SHARE = 0.1
+"""Share of the penalty's gradient that other losses than cross-entropy may leave.
+
+Where cross-entropy has made the train rows sure, focal losses are flat: relative to weights of 0
+their gradient is short long before the minimum, and the layer would stay that of cross-entropy.
+"""
+
 _ROUNDS = 8
 """Updates of a steered loss (AdaFocal) at each strength, at most."""
 
@@ -179,7 +186,14 @@ class _Walk:
         started = time.perf_counter()
         if callable(set_epoch := getattr(loss, "set_epoch", None)):
             set_epoch(len(self.records))
-        minimum = self.problem.minimise(loss, C=strength, start=self.point, tolerance=_TOLERANCE)
+        plain = type(loss) is CrossEntropyLoss or not is_sum_over_rows(loss)
+        minimum = self.problem.minimise(
+            loss,
+            C=strength,
+            start=self.point,
+            tolerance=_TOLERANCE,
+            share=math.inf if plain else _SHARE,
+        )
         self.point = minimum.point
         layer = self.problem.layer(minimum.point)
         logits = layer.logits(self.steer_features)

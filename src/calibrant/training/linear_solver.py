@@ -153,9 +153,13 @@ class LinearProblem:
         C: float,  # noqa: N803
         start: Point | None = None,
         tolerance: float = TOLERANCE,
+        share: float = math.inf,
         max_steps: int = MAX_STEPS,
     ) -> Minimum:
-        """Return the minimum of loss and penalty, from `start` if it is given."""
+        """Return the minimum of loss and penalty, from `start` if it is given.
+
+        The gradient must also be shorter than `share` of the penalty's gradient at the start.
+        """
         if not isinstance(C, Real) or isinstance(C, bool) or not 0 < C < math.inf:
             raise InputError(f"C must be a number above 0, got {C!r}.")
         value = _LossValue(loss, self.labels)
@@ -164,8 +168,10 @@ class LinearProblem:
         zero = Point(self.basis.zero(self.n_classes), np.zeros(self.n_classes))
         _, on_logits = value(np.zeros((len(self.labels), self.n_classes)))
         first = objective.gradient(zero, on_logits)
-        length = tolerance * math.sqrt(objective.dot(first, first))
-        minimum = minimise(objective, start or self.start(), length=length, max_steps=max_steps)
+        begin = start or self.start()
+        pull = math.sqrt(2.0 * objective.penalty * objective.penalty_at(begin))
+        length = min(tolerance * math.sqrt(objective.dot(first, first)), share * pull)
+        minimum = minimise(objective, begin, length=length, max_steps=max_steps)
         if not math.isfinite(minimum.loss):
             raise TrainingError(
                 f"the loss {type(loss).__name__} is {minimum.loss}, so it cannot be minimised: "

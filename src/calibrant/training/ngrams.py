@@ -86,7 +86,7 @@ class NgramClassifier(LinearEstimator):
         words: tuple[int, int] | None = (1, 2),
         characters: tuple[int, int] | None = (1, 4),
         vocabulary: int = 200_000,
-        min_count: int = 2,
+        min_count: int = 1,
         loss: LossLike = "ce",
         C: float | Sequence[float] = PENALTIES,  # noqa: N803  # as scikit-learn calls it
         steer_share: float = 0.1,

@@ -39,6 +39,22 @@ def test_a_path_ends_after_two_strengths_without_improvement():
     assert len(path.records) < 5
 
 
+@pytest.mark.parametrize("loss", ["focal:gamma=1", "focal:gamma=5", "label_smoothing"])
+def test_where_cross_entropy_is_sure_other_losses_reach_their_own_minimum(loss):
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(300, 400))  # more features than rows: every row can be right
+    labels = (features[:, 0] + rng.normal(size=300) > 0).astype(np.int64)
+    pair = (features[:200], labels[:200]), (features[200:], labels[200:])
+    [plain, other] = (
+        fit_linear_path(*pair, 2, loss=each, penalties=[100.0]).layer for each in ("ce", loss)
+    )
+    exact = fit_linear(*pair[0], loss=loss, C=100.0, tolerance=1e-7)
+    length = {name: np.linalg.norm(layer.weights) for name, layer in
+              {"plain": plain, "other": other, "exact": exact}.items()}  # fmt: skip
+    assert length["other"] == pytest.approx(length["exact"], rel=0.1)
+    assert length["plain"] != pytest.approx(length["exact"], rel=0.2)
+
+
 def test_gammas_learn_from_the_steer_rows():
     train, steer = splits()
     path = fit_linear_path(train, steer, 3, loss="adafocal:n_bins=4", penalties=[10.0])

@@ -54,11 +54,12 @@ class NgramEncoder:
     words : shortest and longest n-gram of words; None for no words
     characters : shortest and longest n-gram of characters; None for no characters
     vocabulary : maximum number of n-grams of each kind: those in the most train texts
-    min_count : minimum number of train texts that contain an n-gram
+    min_count : minimum number of train texts that contain an n-gram. With 1 the vocabulary keeps
+        words of a single text; 2 makes the log loss about 1 % higher on real texts
 
     Examples
     --------
-    >>> encoder = NgramEncoder(characters=None, min_count=1).fit(["It broke.", "It is broken"])
+    >>> encoder = NgramEncoder(characters=None).fit(["It broke.", "It is broken"])
     >>> sorted(encoder.get_feature_names_out())
     ['.', 'broke', 'broke .', 'broken', 'is', 'is broken', 'it', 'it broke', 'it is']
     >>> encoder.transform(["IT broke", "lost"]).max(axis=1).toarray().ravel().round(2)
@@ -75,7 +76,7 @@ class NgramEncoder:
         words: tuple[int, int] | None = (1, 2),
         characters: tuple[int, int] | None = (1, 4),
         vocabulary: int = 200_000,
-        min_count: int = 2,
+        min_count: int = 1,
     ) -> None:
         self.words = words
         self.characters = characters

@@ -26,7 +26,7 @@ from calibrant.training.linear_solver import LinearLayer, LinearProblem, is_sum_
 
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 _TOLERANCE = 3e-3  # of `fit_linear`; a tenth of it took twice the time and was no better
-_SHARE = 0.1
+_SHARE = 0.3
 """Share of the penalty's gradient that other losses than cross-entropy may leave.
 
 Where cross-entropy has made the train rows sure, focal losses are flat: relative to weights of 0

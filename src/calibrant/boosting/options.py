@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
+from calibrant.boosting.tree_text import DEEPEST, MOST_LEAVES
 from calibrant.errors import InputError
 
 _SPLIT = 20
@@ -57,6 +58,7 @@ class BoostingOptions:
             "boost_from_average": False,
             "learning_rate": self.learning_rate,
             "num_leaves": self.num_leaves,
+            "max_depth": DEEPEST,
             "min_data_in_leaf": max(1, min(self.min_child_samples, n // _SPLIT)),
             "lambda_l2": self.reg_lambda,
             "feature_fraction": self.colsample_bytree,
@@ -89,7 +91,10 @@ def _number(low: float, high: float, *, closed: bool = True) -> Callable[[Any], 
 _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "n_estimators": ("a whole number of at least 1", _whole(1)),
     "learning_rate": ("a number above 0, up to 1", _number(0.0, 1.0, closed=False)),
-    "num_leaves": ("a whole number from 2 to 131072", lambda v: _whole(2)(v) and v <= 131072),
+    "num_leaves": (
+        f"a whole number from 2 to {MOST_LEAVES}",
+        lambda v: _whole(2)(v) and v <= MOST_LEAVES,
+    ),
     "min_child_samples": ("a whole number of at least 1", _whole(1)),
     "reg_lambda": ("a number of at least 0", _number(0.0, 1e30)),
     "colsample_bytree": ("a number above 0, up to 1", _number(0.0, 1.0, closed=False)),

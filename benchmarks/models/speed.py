@@ -31,6 +31,7 @@ _SHARED = (
     "learning_rate", "num_leaves", "min_child_samples", "reg_lambda", "colsample_bytree",
     "subsample", "cat_smooth", "max_bin",
 )  # fmt: skip
+_CATEGORIES = ("cat_l2", "min_data_per_group", "max_cat_to_onehot")  # follow from the train rows
 
 
 def measure_speed(size: Size) -> list[Outcome]:
@@ -71,6 +72,9 @@ def _race_trees(data_set: DataSet, size: Size) -> dict[str, Run]:
     options = BoostingClassifier().get_params()
     same = {name: options[name] for name in _SHARED}
     same |= {"subsample_freq": int(same["subsample"] < 1), "deterministic": True, "verbose": -1}
+    fitted = _fit(BoostingClassifier(n_estimators=1), rows)
+    learned = fitted.options_.parameters(len(rows.codes["train"]), len(rows.classes))
+    same |= {name: learned[name] for name in _CATEGORIES}
 
     def ours(loss: str) -> Callable[[], Any]:
         model = BoostingClassifier(loss=loss, patience=None, **budget)

@@ -29,6 +29,9 @@ class BoostingClassifier(TableInput):
     missing. Dates, ids and infinite numbers are errors, as is a column with the name of the labels.
     A column that separates the classes without error gives a warning about target leakage.
 
+    A split sets one category apart from all others if the column has at most 64 categories with on
+    average 64 train rows or more; other columns are split into two groups of categories.
+
     After every few rounds the steer rows are evaluated; the rounds up to the best evaluation are
     kept. The same seed gives the same bits, with any number of threads.
 
@@ -48,7 +51,8 @@ class BoostingClassifier(TableInput):
     reg_lambda : added to the sum of second derivatives in a leaf
     colsample_bytree : share of the columns that each tree may use
     subsample : share of the train rows that each tree is grown on
-    cat_smooth : smoothing of the order of categories in a split
+    cat_smooth : smoothing of the order of categories in a split into two groups, and the fewest
+        rows of a leaf with which a category takes part in it
     max_bin : maximum number of bins of a number
     evaluate_every : rounds between evaluations of the steer rows
     patience : rounds without improvement after which to stop; None for all rounds
@@ -112,7 +116,7 @@ class BoostingClassifier(TableInput):
         reg_lambda: float = 1.0,
         colsample_bytree: float = 0.7,
         subsample: float = 0.8,
-        cat_smooth: float = 30.0,
+        cat_smooth: float = 5.0,
         max_bin: int = 255,
         evaluate_every: int = 10,
         patience: int | None = 100,

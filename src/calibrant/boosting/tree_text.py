@@ -26,6 +26,12 @@ _INFINITE = re.compile(r"(?<![^ ])inf(?![^ ])")
 _INFOS = re.compile(r"[-+.:\[\]a-z0-9 ]*", re.ASCII)
 _CATEGORY, _KNOWN_TYPES = 1, 16
 
+DEEPEST = 1000
+"""Most splits between the root and a leaf: LightGBM's contributions recurse, and need memory of the
+depth squared."""
+MOST_LEAVES = 131_072
+"""Most leaves of a tree, which is LightGBM's own limit."""
+
 
 def strip_text(text: str) -> str:
     """Return the trees without what LightGBM writes after them: parameters and importances."""
@@ -36,7 +42,7 @@ def check_text(text: str) -> None:
     """Refuse a text that LightGBM would not have written.
 
     The lines must be in its order, arrays have their lengths, every child exist once and come after
-    its parent, and features and categories be in range.
+    its parent, and features and categories be in range. So must the size and depth of a tree.
     """
     try:
         _check(text)
@@ -74,6 +80,7 @@ def _check_tree(text: str, n_features: int, where: str) -> None:
     fields = _read_fields(text, (*names, "is_linear", "shrinkage"), "\n\n", where)
     n_leaves, n_sets = _count(fields["num_leaves"]), _count(fields["num_cat"])
     _refuse_if(not 1 <= n_leaves <= len(text) or n_sets > len(text), f"{where} has no leaves")
+    _refuse_if(n_leaves > MOST_LEAVES, f"{where} has more than {MOST_LEAVES:,} leaves")
     _refuse_if(fields["is_linear"] != "0", f"{where} has linear leaves")
     _refuse_if(len(_read_numbers(fields, "shrinkage")) != 1, f"{where} has no shrinkage")
     arrays = {name: _read_numbers(fields, name) for name in names[2:]}
@@ -105,6 +112,19 @@ def _check_children(left: FloatArray, right: FloatArray, n_leaves: int, where: s
     _refuse_if(not np.array_equal(np.sort(children), expected), f"{where} is not a tree")
     parents = np.tile(np.arange(n_leaves - 1), 2)
     _refuse_if(((children >= 0) & (children <= parents)).any(), f"{where} has a cycle")
+    _refuse_if(_depth(left, right) > DEEPEST, f"{where} is deeper than {DEEPEST:,} splits")
+
+
+def _depth(left: FloatArray, right: FloatArray) -> int:
+    """Return the most splits between the root and a leaf, or a bound where that is small enough."""
+    if len(left) <= DEEPEST:
+        return len(left)
+    depths = [1] * len(left)
+    for split, children in enumerate(zip(left.astype(int), right.astype(int), strict=True)):
+        for child in children:
+            if child >= 0:
+                depths[child] = depths[split] + 1
+    return max(depths)
 
 
 def _read_fields(text: str, names: Sequence[str], end: str, where: str) -> dict[str, str]:

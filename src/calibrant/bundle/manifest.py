@@ -22,6 +22,7 @@ reserved."""
 _REMEDY = "pack it again, or restore a copy"
 _COMMANDS = "calibrant train (at its end) or calibrant pack"
 _HASH = re.compile(r"[0-9a-f]{64}")
+_LEVELS = 30  # Ensembles within ensembles; the names of their files would be too long before
 _Check = Callable[[Any], bool]
 
 
@@ -51,12 +52,13 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _is_scorer(value: Any) -> bool:
+def _is_scorer(value: Any, levels: int = _LEVELS) -> bool:
     if not _is_object(value) or not isinstance(value.get("kind"), str):
         return False
     if value["kind"] == "ensemble":
         members = value.get("members")
-        return isinstance(members, list) and len(members) > 1 and all(map(_is_scorer, members))
+        is_list = isinstance(members, list) and len(members) > 1 and levels > 0
+        return is_list and all(_is_scorer(each, levels - 1) for each in members)
     if value["kind"] not in _MODELS:
         return True
     return all(isinstance(value.get(k), t) for k, t in _PARTS.items())
@@ -136,8 +138,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def list_models(scorer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the scorer of a manifest and, for an ensemble, its members."""
-    return [scorer, *(each for each in scorer.get("members", ()))]
+    """Return the scorer of a manifest and, for an ensemble, its members and theirs."""
+    members = scorer["members"] if scorer["kind"] == "ensemble" else ()
+    return [scorer, *(model for each in members for model in list_models(each))]
 
 
 def _read_json(folder: Path) -> dict[str, Any]:

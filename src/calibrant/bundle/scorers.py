@@ -86,8 +86,9 @@ def mix_logits(
 
     $$ z = \log \sum_m w_m \operatorname{softmax}(z_m / T_m) $$
 
-    Rows that every member leaves unscored (equal logits) stay equal to the bit, so that an
-    out-of-scope rule still recognises them.
+    A row that a member with a weight leaves unscored (equal logits) gets 0 for every class, so that
+    an out-of-scope rule recognises it: members differ in what they can read, and the weights hold
+    for rows that all of them read.
 
     Parameters
     ----------
@@ -100,8 +101,9 @@ def mix_logits(
     log_probs = np.stack([log_probs_from_logits(logits / scale) for logits, scale in pairs])
     log_weights = np.log(np.maximum(np.asarray(weights, dtype=np.float64), 1e-300))
     mixed = np.asarray(np.logaddexp.reduce(log_probs + log_weights[:, None, None], axis=0))
-    unscored = np.all([(each == each[:, :1]).all(axis=1) for each in member_logits], axis=0)
-    mixed[unscored] = 0.0
+    for logits, weight in zip(member_logits, weights, strict=True):
+        if weight > 0:
+            mixed[(logits == logits[:, :1]).all(axis=1)] = 0.0
     return mixed
 
 
@@ -112,9 +114,10 @@ class EnsembleScorer(RowScorer):
 
     with z_m the logits of member m, w_m its weight and T_m its temperature. Members read the same
     rows, each with its own encoder; a member's shift is subtracted before its probabilities are
-    averaged. It is not the ensemble of equal networks with one encoder, which `Scorer.ensemble`
-    runs as one network. Its logits are not a weighted mean of the members' logits, so contributions
-    of the members do not add up to them, and it explains nothing.
+    averaged. A row that any member with a weight cannot score has z = 0 for every class. It is not
+    the ensemble of equal networks with one encoder, which `Scorer.ensemble` runs as one network.
+    Its logits are not a weighted mean of the members' logits, so contributions of the members do
+    not add up to them, and it explains nothing.
 
     Parameters
     ----------
@@ -181,6 +184,11 @@ class EnsembleScorer(RowScorer):
     def compute_logits(self, rows: Any) -> NDArray[Any]:
         """Return logits (n, K); the members read and redact the rows again."""
         return self.predict_logits(rows)
+
+    def is_unscorable(self, rows: Any) -> NDArray[np.bool_]:
+        """Return which rows (n,) a member with a weight cannot score."""
+        logits = self.predict_logits(rows)
+        return np.asarray((logits == logits[:, :1]).all(axis=1))
 
     def trial(self) -> FloatArray:
         """Return the logits of a made-up row."""

@@ -160,6 +160,34 @@ def test_a_category_that_was_not_seen_counts_as_missing():
     assert logits[0].tolist() == logits[1].tolist() != logits[2].tolist()
 
 
+@pytest.mark.parametrize("n_categories", [60, 600])
+def test_categories_with_few_rows_are_learned(n_categories):
+    """As well as their smoothed frequencies, the best there is without other columns."""
+    rng = np.random.default_rng(0)
+    effects = rng.normal(size=n_categories) * 2
+    code = rng.integers(0, n_categories, 16 * n_categories + 4000)
+    labels = (effects[code] + rng.logistic(size=len(code)) > 0).astype(int)
+    train, test = slice(0, -4000), slice(-4000, None)
+    table = {"code": [f"k{i}" for i in code], "noise": rng.normal(size=len(code))}
+    head, tail = ({name: table[name][part] for name in table} for part in (train, test))
+    model = BoostingClassifier(n_jobs=1, categories=["code"], max_categories=1000)
+    logits = model.fit(head, labels[train]).predict_logits(tail)
+    found = steer_figures(logits, labels[test]).refinement
+    hits = np.bincount(code[train], labels[train], n_categories)
+    share = (hits + 1) / (np.bincount(code[train], minlength=n_categories) + 2)
+    assert found < 1.06 * log_loss(labels[test], share[code[test]])
+
+
+def test_large_categories_are_set_apart_one_by_one():
+    options = BoostingClassifier()._options()
+
+    def found(n):
+        parameters = options.parameters(n, 2)
+        return parameters["max_cat_to_onehot"], parameters["min_data_per_group"]
+
+    assert [found(n) for n in (20, 640, 1280, 10**6)] == [(4, 1), (10, 15), (20, 15), (64, 15)]
+
+
 def test_the_best_evaluation_is_kept():
     table, sells, _ = shop(600)
     steer = shop(500, seed=2)

@@ -120,6 +120,43 @@ def with_sizes(text):
     return f"{'Tree='.join([head, *trees])}end of trees\n"
 
 
+def chain(n_leaves):
+    """The text of one tree of two classes whose every split has a leaf on its left."""
+    n = n_leaves - 1
+    arrays = {
+        "split_feature": [0] * n,
+        "split_gain": [1] * n,
+        "threshold": [0] * n,
+        "decision_type": [2] * n,
+        "left_child": [-i - 1 for i in range(n)],
+        "right_child": [*range(1, n), -n_leaves],
+        "leaf_value": [1] * n_leaves,
+        "leaf_weight": [1] * n_leaves,
+        "leaf_count": [1] * n_leaves,
+        "internal_value": [1] * n,
+        "internal_weight": [1] * n,
+        "internal_count": [2] * n,
+    }
+    lines = "".join(f"{name}={' '.join(map(str, values))}\n" for name, values in arrays.items())
+    tree = f"0\nnum_leaves={n_leaves}\nnum_cat=0\n{lines}is_linear=0\nshrinkage=1\n\n\n"
+    head = (
+        "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\n"
+        "max_feature_idx=0\nfeature_names=Column_0\nfeature_infos=[0:1]\ntree_sizes=\n\n"
+    )
+    return with_sizes(f"{head}Tree={tree}end of trees\n")
+
+
+def test_a_tree_whose_contributions_would_end_the_process_is_refused():
+    """LightGBM's contributions recurse to the depth of a tree."""
+    trees = Trees.read(chain(1001), [0.0, 0.0])
+    values, base = trees.contributions(np.array([[1.0]]))
+    assert values.sum(axis=2) + base == pytest.approx(trees.predict(np.array([[1.0]]))[None, 0])
+    with refuses(InputError, "tree 0", "deeper", "1,000", "pack the bundle again"):
+        Trees.read(chain(1002), [0.0, 0.0])
+    with refuses(InputError, "tree 0", "131,072 leaves"):
+        Trees.read(chain(131_073), [0.0, 0.0])
+
+
 def test_what_lightgbm_wrote_is_read():
     text = boosting_scorer().trees.text
     assert with_sizes(text) == text

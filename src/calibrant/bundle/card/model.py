@@ -77,12 +77,13 @@ def misread_line(scorer: RowScorer) -> str:
             "Images that differ from the train images (another camera, light, distance or "
             "background, a drawing instead of a photo) are scored as if they were similar."
         )
-    if set(scorer.networks) == {"boosting"}:
+    if "boosting" in scorer.networks:  # an ensemble scores what all of its members can read
+        beyond = "A number that is a little beyond them is scored like the farthest of them."
         return (
             "A row with a category that did not occur in the train rows, or with a number far from "
-            "theirs, gets the same probability for every class. A number that is a little beyond "
-            "them is scored like the farthest of them."
-        )
+            "theirs, gets the same probability for every class. "
+            + (beyond if set(scorer.networks) == {"boosting"} else "")
+        ).rstrip()
     return (
         "Categories that did not occur in the train rows are read as one category, or as none "
         "of the known ones. Numbers far from those of the train rows are not clipped."

@@ -165,8 +165,9 @@ class NgramEncoder:
             )
         options = dict(saved["options"])
         for kind in _KINDS:
-            options[kind] = None if options[kind] is None else tuple(options[kind])
+            options[kind] = tuple(span) if isinstance(span := options[kind], list) else span
         encoder = cls(**options)
+        encoder._check_options()
         encoder.n_texts_ = int(saved["n_texts"])
         encoder.vocabularies_ = tuple(
             Vocabulary.from_names(kind, span, part["names"], np.array(part["counts"], np.int64))

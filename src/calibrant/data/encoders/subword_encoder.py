@@ -117,7 +117,9 @@ class SubwordEncoder:
                 f"this is not a subword encoder of format {FORMAT}: got format "
                 f"{saved.get('format')!r} and kind {saved.get('kind')!r}."
             )
-        return cls(json.dumps(saved["tokenizer"], ensure_ascii=False), **saved["options"])
+        encoder = cls(json.dumps(saved["tokenizer"], ensure_ascii=False), **saved["options"])
+        encoder.check()
+        return encoder
 
     def __getstate__(self) -> dict[str, Any]:
         """Exclude the cached tokenizer, which is rebuilt from its JSON text."""

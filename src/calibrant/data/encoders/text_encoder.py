@@ -193,6 +193,7 @@ class TextEncoder:
                 f"{saved.get('format')!r} and kind {saved.get('kind')!r}."
             )
         encoder = cls(**saved["options"])
+        encoder._check_options()
         encoder.tokenizer_ = json.dumps(saved["tokenizer"], ensure_ascii=False)
         return encoder
 

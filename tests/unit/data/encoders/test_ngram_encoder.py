@@ -270,6 +270,24 @@ def test_another_kind_of_saved_encoder_is_refused(change):
         NgramEncoder.from_dict({**saved, **change})
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("characters", [1, 100_000_000]),  # one text would take gigabytes
+        ("characters", "14"),
+        ("words", [0, 2]),
+        ("words", 5),
+        ("vocabulary", 0),
+        ("min_count", "2"),
+    ],
+)
+def test_options_that_fit_would_refuse_are_not_loaded(option, value):
+    saved = NgramEncoder(min_count=1).fit(["it broke"]).to_dict()
+    saved["options"][option] = value
+    with refuses(InputError, option, str(value).strip("[]")):
+        NgramEncoder.from_dict(saved)
+
+
 def test_damaged_ngrams_are_refused():
     saved = NgramEncoder(min_count=1).fit(["it broke"]).to_dict()
     saved["ngrams"]["words"]["names"].pop()

@@ -216,3 +216,11 @@ def test_options_are_checked_by_fit(options, sentence):
 def test_what_is_no_saved_encoder_is_refused(wrong):
     with refuses(InputError, "this is not a subword encoder of format 1: got format"):
         SubwordEncoder.from_dict({**made().to_dict(), **wrong})
+
+
+@pytest.mark.parametrize("value", [0, 2.5, "9", True])
+def test_options_that_fit_would_refuse_are_not_loaded(value):
+    saved = made().to_dict()
+    saved["options"]["max_length"] = value
+    with refuses(InputError, "max_length", repr(value)):
+        SubwordEncoder.from_dict(saved)

@@ -162,6 +162,14 @@ def test_nothing_works_before_fit():
         TextEncoder.from_dict({"format": 1, "kind": "table"})
 
 
+@pytest.mark.parametrize("value", [0, -1, 2.5, "9", True, None])
+def test_options_that_fit_would_refuse_are_not_loaded(value):
+    saved = TextEncoder(min_count=1).fit(TEXTS).to_dict()
+    saved["options"]["max_length"] = value
+    with refuses(InputError, "max_length", repr(value)):
+        TextEncoder.from_dict(saved)
+
+
 def test_without_the_tokenizers_library_the_extra_is_named():
     code = (
         "import sys; sys.modules['tokenizers'] = None\n"

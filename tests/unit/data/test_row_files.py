@@ -237,6 +237,7 @@ def test_numbers_are_read_from_any_type_that_holds_them(tmp_path):
         ("1;5", "'1;5' is not a number"),
         ('"1,5"', "'1,5' has a decimal comma: write a decimal point"),
         ("1_000", "'1_000' is not a number"),
+        ('"1.234,5"', "'1.234,5' has a decimal comma"),
     ],
 )
 def test_a_cell_that_is_no_number_is_named(tmp_path, cell, says):
@@ -244,6 +245,13 @@ def test_a_cell_that_is_no_number_is_named(tmp_path, cell, says):
     with pytest.raises(InputError) as caught:
         scanned(file, numbers=["x"])
     assert_mentions(caught.value, "rows.csv", "data row 10,001", "column 'x'", f"'x': {says}")
+
+
+def test_a_comma_that_means_two_things_is_not_called_a_decimal_one(tmp_path):
+    file = file_of(tmp_path, 'x\n1.5\n"1,050"\n')
+    with refuses(InputError, "data row 2", "'1,050'", "thousands or decimals", "1050 or 1.05") as e:
+        scanned(file, numbers=["x"])
+    assert "decimal comma" not in str(e.value)
 
 
 def test_numbers_and_texts_are_checked_before_the_first_row(tmp_path):

@@ -28,14 +28,17 @@ from calibrant.inputs import FloatArray
 from calibrant.study.rows.class_codes import (
     encode_classes,
     note_absent_classes,
+    note_similar_classes,
     note_uncompared_classes,
     restore_int_labels,
 )
 from calibrant.study.rows.divide import divide_rows
 from calibrant.study.rows.features import learn_features, match_features, read_written
+from calibrant.study.rows.missing_labels import mask_labels
 from calibrant.study.rows.read_images import IMAGE, WEIGHT, check_same_size, read_image_source
 from calibrant.study.rows.rows import Inputs, SplitRows, StudyRows
 from calibrant.study.rows.source import StudySource, get_column, is_text, mask_filled, note_left_out
+from calibrant.study.rows.unnamed_columns import drop_unnamed_columns
 from calibrant.study.settings.config import StudyConfig
 from calibrant.thresholds.proof.largest_weight import check_largest_weight
 
@@ -91,6 +94,7 @@ def read_study_rows(config: StudyConfig) -> StudyRows:
     }
     notes += note_absent_classes(classes, codes, config)
     notes += note_uncompared_classes(classes, codes["logs"], splits)
+    notes += note_similar_classes(classes)
     files = {"data": sha256_of(Path(config.data))}
     files |= {} if config.golden is None else {"golden": sha256_of(Path(config.golden))}
     rows = StudyRows(config.kind, classes, sources, splits, files, tuple(notes), cut)
@@ -131,9 +135,12 @@ def _read_source(
     get_column(table, column, file, flag="--label")
     table = _read_written_columns(table, file, config)
     labels = table.column(column)
-    mask = mask_filled(labels)
     labels = pc.utf8_trim_whitespace(labels) if is_text(labels) else labels
+    mask = mask_filled(labels)
+    if name == "logs" and config.kind == "table":
+        table = drop_unnamed_columns(table, config, file, notes)
     note_left_out(mask, f"a label in '{column}'", file, notes)
+    mask = pc.and_(mask, mask_labels(labels, config, file, notes))
     if config.text is not None:
         has_text = _mask_texts(table, config.text, file)
         note_left_out(has_text, f"a text in '{config.text}'", file, notes)

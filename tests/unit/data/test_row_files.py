@@ -278,6 +278,7 @@ DAMAGED = {
     "empty": ("rows.csv", b"", "is empty: it needs column names and at least one row"),
     "spaces": ("rows.csv", b"\n \n", "is empty: it needs a header and at least one row"),
     "header": ("rows.csv", b"a,b\n", ("column names", "no rows")),
+    "header without a newline": ("rows.csv", b"a,b", ("ends in its header", "one row")),
     "latin": ("rows.csv", "a\né\n".encode("latin-1"), ("not UTF-8 text", "save it as UTF-8")),
     "late latin": ("rows.csv", b"a\n" + b"x\n" * 2**20 + b"\xe9\n", ("not UTF-8 text",)),
     "binary": ("rows.csv", b"a\0b\n1\n", ("binary data", "not text")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import numpy as np
@@ -129,6 +130,40 @@ def test_an_unnamed_column_with_something_to_learn_stays(tmp_path):
     assert read_study_rows(StudyConfig(**told, drop=("",)))["train"].inputs.names == ("x",)
     kept = read_study_rows(StudyConfig(**told, categories=("",)))
     assert kept["train"].inputs.names == ("", "x")
+
+
+def coded(folder, cell, name="table.csv"):
+    path = folder / name
+    lines = [f"{cell(i)},{i % 7 / 7:.3f},{'ab'[i % 2]}" for i in range(400)]
+    path.write_text("\n".join(["zip,x,y", *lines, ""]))
+    return str(path)
+
+
+def test_codes_with_leading_zeros_are_categories_and_told(tmp_path):
+    told = {"label": "y", "calibrator": "identity", "overlap": "drop"}
+    data = coded(tmp_path, lambda i: f"{8000 + 37 * (i % 80):05d}")
+    golden = coded(tmp_path, lambda i: 10_000 + 37 * (i % 3), "golden.csv")
+    rows = read_study_rows(StudyConfig(data, **told, golden=golden))
+    assert "08000" in rows.sources["logs"].inputs.columns[0].to_pylist()
+    assert "10037" in rows.sources["golden"].inputs.columns[0].to_pylist()
+    assert_mentions(rows.notes[0], "'zip'", "leading zeros", "category")
+
+
+@pytest.mark.parametrize("cell", [lambda i: f"{i:05d}", lambda i: i % 80, lambda i: f"{i % 9}"])
+def test_padded_amounts_and_plain_numbers_stay_numbers(tmp_path, cell):
+    rows = read_study_rows(StudyConfig(coded(tmp_path, cell), label="y", calibrator="identity"))
+    assert rows.sources["logs"].inputs.columns[0].dtype == float
+
+
+def test_numbers_as_text_are_read_or_the_option_is_named(tmp_path):
+    def written_as(cell):
+        rows = [{"p": cell(i), "x": i / 7, "y": "ab"[i % 2]} for i in range(400)]
+        (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        return read_study_rows(StudyConfig(str(tmp_path / "t.jsonl"), "y", calibrator="identity"))
+
+    assert written_as(lambda i: f"{i / 4:.2f}").sources["logs"].inputs.columns[0].dtype == float
+    with refuses(InputError, "column 'p'", "numbers as text", "--category p", "convert"):
+        written_as(lambda i: str(i))
 
 
 def test_a_text_that_trains_does_not_judge(tmp_path):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -109,6 +110,8 @@ def _describe(error: Exception, args: Sequence[str]) -> tuple[str, str, int]:
     if isinstance(error, OSError):
         what = f" ({error.filename})" if error.filename else ""
         reason = error.strerror or _one_line(error)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            reason += ", so free some space or write to another disk"
         return "file", f"the system refused a file operation: {reason}{what}.", BAD_INPUT
     reason = f"{type(error).__name__}: {_one_line(error)}".rstrip(".: ")
     return "internal", f"internal error in calibrant ({reason})", OUR_FAULT

@@ -30,7 +30,7 @@ from calibrant.client.transport import RequestRefused
 from calibrant.data.encoders.input_columns import format_names
 from calibrant.data.explanation import Reason
 from calibrant.data.row_columns import as_words
-from calibrant.data.row_files import estimate_rows, row_files, scan_rows
+from calibrant.data.row_files import check_bundle_columns, estimate_rows, row_files, scan_rows
 from calibrant.errors import InputError, ServiceError
 from calibrant.files.source import BatchLocation, is_score
 from calibrant.scores.files import count_rows
@@ -154,6 +154,8 @@ class ServedRows:
     def batches(self) -> Generator[RemoteRequest, None, None]:
         """Yield the rows in order, in constant memory."""
         seen = 0
+        if self._text is None:
+            check_bundle_columns(self.files, (*self._numbers, *self._texts, *self._formatted))
         scan = partial(scan_rows, numbers=self._numbers, texts=self._texts)
         for table in scan(self.files, unchanged=self._formatted, batch_rows=BATCH):
             if self._text is not None:

@@ -87,7 +87,11 @@ Drop = Annotated[
 Category = Annotated[
     list[str] | None,
     _repeatable(
-        "--category", _COLUMN, "Treat a numeric column as categorical; may be repeated.", _DATA
+        "--category",
+        _COLUMN,
+        "Treat a numeric column as categorical, or every word of the label column as a class; "
+        "may be repeated.",
+        _DATA,
     ),
 ]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from calibrant.data.encoders.number_format import PLAIN, null_missing
+from calibrant.data.encoders.number_format import MARKS, PLAIN, Numerals, null_missing
 from calibrant.data.encoders.table_columns import format_numbers
 from calibrant.errors import InputError
 from calibrant.files.source import BatchLocation
@@ -92,10 +92,16 @@ def _try_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | N
 
 
 def _not_a_number(value: str, row: str, column: str) -> InputError:
-    """Return the error for a cell that is not a number."""
-    comma = value.replace(",", "", 1).lstrip("-").isdecimal()
-    what = "has a decimal comma" if comma else "is not a number"
-    remedy = "write a decimal point" if comma else "correct that cell, or leave it empty"
+    """Return the error for a cell that is not a number with a decimal point."""
+    numerals = Numerals.from_texts(pa.array([value]))
+    point, comma = (bool(numerals.fits(mark)[0]) for mark in MARKS)
+    what, remedy = "is not a number", "correct that cell, or leave it empty"
+    if "," in value and point and comma:
+        both = " or ".join(f"{numerals.values(mark)[0]:.15g}" for mark in MARKS)
+        what = "has a comma that may separate thousands or decimals"
+        remedy = f"this column has a decimal point and no separator, so write {both}"
+    elif "," in value and comma:
+        what, remedy = "has a decimal comma", "write a decimal point, and nothing between thousands"
     return InputError(f"{row}, {column}: {value[:60]!r} {what}: {remedy}.")
 
 

@@ -19,7 +19,7 @@ from calibrant.errors import InputError
 from calibrant.files.csv import CsvSource
 from calibrant.files.find import FileKind, Paths, permission_error, resolve_files, suffix_of
 from calibrant.files.jsonl import JsonlSource
-from calibrant.files.missing_column import missing_column_error
+from calibrant.files.missing_column import lacking_columns_error, missing_column_error
 from calibrant.files.parquet import ParquetSource
 from calibrant.files.source import BatchLocation, ColumnOptions, Source, reason_of
 
@@ -161,6 +161,15 @@ def read_column_names(path: Paths) -> list[str]:
     ['id', 'comment']
     """
     return list(_open_file(row_files(path)[0], ()).names)
+
+
+def check_bundle_columns(path: Paths, wanted: Sequence[str]) -> None:
+    """Raise `InputError` if data files lack columns that a bundle reads, naming all of them."""
+    file = row_files(path)[0]
+    names = _open_file(file, ()).names
+    lacking = [name for name in wanted if name not in set(names)]
+    if lacking:
+        raise lacking_columns_error(file, lacking, names)
 
 
 def estimate_rows(path: Paths) -> int:

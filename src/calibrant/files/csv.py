@@ -148,8 +148,17 @@ class CsvSource:
             )
         if "UTF8" in message:
             return InputError(f"{self.file} is not UTF-8 text: save it as UTF-8.")
+        if not _has_rows(self._head):
+            return InputError(
+                f"{self.file} ends in its header: it needs at least one row below the names."
+            )
         reason = reason_of(message)
         return InputError(f"{self.file} cannot be read as CSV ({reason}): check the file.")
+
+
+def _has_rows(head: bytes) -> bool:
+    """Return whether anything follows the first line with content."""
+    return len([line for line in head.splitlines() if line.strip()]) > 1
 
 
 def estimate_lines(file: Path, head: bytes, *, whole: bool) -> int:

@@ -17,6 +17,12 @@ from calibrant.metrics.influence_figures import macro_influences
 
 SteerFigure = Literal["refinement", "nll", "f1"]
 
+NOTHING_LEARNED = "the network has learned nothing"
+"""First words of the warning about a network that is not better than the class frequencies."""
+
+_MANY = 30  # rows: with fewer, luck explains any gain
+_LUCK = 6.0  # exceeded with probability 0.014 by chi-squared with one degree of freedom
+
 
 @dataclass(frozen=True)
 class SteerFigures:
@@ -52,6 +58,22 @@ def steer_figures(logits: NDArray[Any], labels: NDArray[Any]) -> SteerFigures:
         f1=metrics["f1_macro"],
         accuracy=metrics["accuracy"],
     )
+
+
+def beats_frequencies(refinement: float, frequencies: float, n: int) -> bool:
+    """Return whether a refinement is smaller than the log loss of the class frequencies.
+
+    By more than chance explains: an infinite temperature gives equal probabilities, so even a
+    useless network can be better. Twice its gain in log-likelihood is about chi-squared with one
+    degree of freedom.
+
+    Examples
+    --------
+    >>> beats_frequencies(0.69, 0.693, n=500), beats_frequencies(0.60, 0.693, n=500)
+    (False, True)
+    """
+    chance = _LUCK / (2 * n) if n >= _MANY else 0.0
+    return refinement < frequencies - chance
 
 
 def _fit_temperature(logits: NDArray[Any], labels: NDArray[Any]) -> float:

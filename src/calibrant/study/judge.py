@@ -42,8 +42,23 @@ def evaluate_candidates(
         else:
             one = _evaluate_candidate(rows, outcome)
             behind, error = comparison.behind[i], comparison.errors[i]
-            results.append(replace(one, behind=behind, behind_error=error))
+            learned = has_learned(rows, outcome.refinement)
+            results.append(replace(one, behind=behind, behind_error=error, learned=learned))
     return results
+
+
+def has_learned(rows: StudyRows, refinement: float) -> bool:
+    """Return whether a candidate is better than the class shares by more than chance explains.
+
+    Both are measured on the rows that candidates are compared on.
+    """
+    from calibrant.fitting.steer_figures import beats_frequencies
+
+    classes = len(rows.classes)
+    trained = np.bincount(rows["train"].codes_and_weights[0], minlength=classes) + 1.0 / classes
+    codes, _ = rows[rows.compared_on].codes_and_weights
+    base = -float(np.log(trained / trained.sum())[codes].mean())
+    return beats_frequencies(refinement, base, len(codes))
 
 
 def explain_choice(results: Sequence[CandidateResult], comparison: PairedChoice, n: int) -> str:
@@ -77,15 +92,7 @@ def measure_gain(
         return None
     losses = {i: _test_losses(rows, trained.outcomes[i], results[i]) for i in tried}
     weights = rows["test"].codes_and_weights[1]
-    usual = next(
-        (
-            i
-            for i in tried
-            if results[i].model == trained.models[0]
-            and (results[i].loss, results[i].way) == (BASELINE, "one")
-        ),
-        None,
-    )
+    usual = _find_usual(results, trained.models[0], chosen)
     means = {i: paired_mean(loss, weights)[0] for i, loss in losses.items()}
     hindsight = min(tried, key=lambda i: (means[i], i))
 
@@ -95,6 +102,21 @@ def measure_gain(
         return (results[i].name, *paired_mean(losses[chosen] - losses[i], weights))
 
     return Gain(against(usual), against(hindsight))
+
+
+def _find_usual(results: Sequence[CandidateResult], winner: str, chosen: int) -> int | None:
+    """Return the position of cross-entropy of the chosen model, preferably with the same seed.
+
+    A weighted ensemble mixes several models; it is compared with the winner of the race.
+    """
+    own = results[chosen]
+    model = short_name(winner) if own.way == "weighted" else own.model
+    usual = [
+        i
+        for i, one in enumerate(results)
+        if one.failed is None and one.model == model and (one.loss, one.way) == (BASELINE, "one")
+    ]
+    return min(usual, key=lambda i: results[i].seed != own.seed, default=None)
 
 
 def _test_losses(rows: StudyRows, outcome: Outcome, result: CandidateResult) -> FloatArray:

@@ -27,7 +27,7 @@ def train_gradient_boosting(rows: StudyRows, config: StudyConfig) -> CandidateRe
 
     started = time.perf_counter()
     with ignore_column_warnings():  # training warns about them
-        encoder = TableEncoder(categories=config.categories, missing=config.missing).fit(
+        encoder = TableEncoder(categories=config.category_features, missing=config.missing).fit(
             rows["train"].inputs
         )
     model = HistGradientBoostingClassifier(random_state=config.seed)

@@ -73,6 +73,8 @@ class CandidateResult:
     behind, behind_error : mean loss on the choice rows minus that of the best candidate, and the
         standard error of this paired difference
     score_seconds : seconds to score one row, in the batches of the study
+    learned : whether its log loss on the rows that candidates are compared on is smaller than that
+        of the class shares of the train rows, by more than chance explains
     """
 
     loss: str
@@ -99,6 +101,7 @@ class CandidateResult:
     behind: float | None = None
     behind_error: float | None = None
     score_seconds: float = 0.0
+    learned: bool = True
 
     @property
     def name(self) -> str:
@@ -116,6 +119,7 @@ class CandidateResult:
         out |= {"name": self.name, "model": self.model, "behind": self.behind}
         out |= {"behind_error": self.behind_error, "score_seconds": self.score_seconds}
         out |= {"reference": self.reference, "refinement": self.refinement}
+        out |= {"learned": self.learned}
         for key, part in (("metrics", self.test), ("scaled", self.scaled), ("logs", self.log_test)):
             out[key] = None if part is None else part.to_dict()["metrics"]
         out |= {"temperature": self.temperature, "epochs": self.epochs, "weights": self.weights}
@@ -288,7 +292,7 @@ class Gain:
 
     Parameters
     ----------
-    usual : cross-entropy of the chosen model
+    usual : cross-entropy of the chosen model; of the winner of the race for a weighted ensemble
     hindsight : the candidate that turned out best on the test rows, which nobody could know
     """
 

@@ -373,13 +373,20 @@ def _collect_notes(
     from calibrant.fitting.target_leakage import LEAKAGE
 
     warnings = {
-        message: None
+        _name_candidate(message, outcome.candidate.name): None
         for outcome in outcomes
         if isinstance(outcome, TrainedCandidate)
         for message in outcome.facts["warnings"]
     }
     notes = (*rows.notes, *note_left_out(config), *_promise_notes(config, points), *warnings)
     return tuple(sorted(notes, key=lambda note: not note.startswith(LEAKAGE)))
+
+
+def _name_candidate(message: str, name: str) -> str:
+    """Name the candidate in a warning that is about it alone."""
+    from calibrant.fitting.steer_figures import NOTHING_LEARNED
+
+    return f"{name}: {message}" if message.startswith(NOTHING_LEARNED) else message
 
 
 def _provenance(result: StudyResult) -> dict[str, Any]:

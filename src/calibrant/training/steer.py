@@ -7,14 +7,13 @@ import warnings
 from torch import Tensor, nn
 
 from calibrant.errors import TrainingError
+from calibrant.fitting.steer_figures import NOTHING_LEARNED, beats_frequencies
 from calibrant.training.job import Job
 from calibrant.training.scoring import score, share_buffers
 from calibrant.training.split_checks import class_counts
 
 _MAX_SCORED = 1024  # rows scored at a time, at most
 _SCORED_FACTOR = 4  # scored rows per trained row: scoring needs no gradients
-_MANY = 30  # steer rows: with fewer, luck explains any gain
-_LUCK = 6.0  # exceeded with probability 0.014 by chi-squared with one degree of freedom
 
 
 def score_steer(job: Job) -> tuple[Tensor, Tensor]:
@@ -52,18 +51,15 @@ def diverged(job: Job, what: str) -> TrainingError:
 def warn_if_nothing_learned(job: Job, n_classes: int) -> None:
     """Warn if no epoch was better than the class frequencies of the train rows.
 
-    Epochs are compared after temperature scaling, so this is not over-confidence. An infinite
-    temperature gives equal probabilities, so even a useless network can be better by chance: twice
-    the gain in log-likelihood is about chi-squared with one degree of freedom.
+    Epochs are compared after temperature scaling, so this is not over-confidence.
     """
     refinement = min(record.refinement for record in job.run.records)
     baseline = _loss_of_frequencies(job, n_classes)
     n = len(job.steer_rows)
-    chance = _LUCK / (2 * n) if n >= _MANY else 0.0
-    if refinement < baseline - chance or not job.run.fabric.is_global_zero:
+    if beats_frequencies(refinement, baseline, n) or not job.run.fabric.is_global_zero:
         return
     warnings.warn(
-        f"the network has learned nothing that {n} steer rows show: their log "
+        f"{NOTHING_LEARNED} that {n} steer rows show: their log "
         f"loss after temperature scaling is {refinement:.4g}, and that of the class frequencies "
         f"alone {baseline:.4g}; try another learning_rate, more epochs or a smaller network.",
         stacklevel=3,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from calibrant.bundle import Bundle
 from calibrant.data.encoders.reading_error import ReadingError, list_rows
-from calibrant.data.row_files import estimate_rows, row_files, scan_rows
+from calibrant.data.row_files import check_bundle_columns, estimate_rows, row_files, scan_rows
 from calibrant.errors import InputError
 from calibrant.files.source import is_score
 from calibrant.inputs import FloatArray
@@ -126,6 +126,7 @@ class ModelRows:
         if self._text is not None:
             return scan_rows(self.files, texts=[self._text], batch_rows=size)
         columns = self._scorer.columns
+        check_bundle_columns(self.files, columns.names)
         return scan_rows(
             self.files,
             numbers=columns.numbers,

@@ -237,6 +237,7 @@ def test_numbers_are_read_from_any_type_that_holds_them(tmp_path):
         ("1;5", "'1;5' is not a number"),
         ('"1,5"', "'1,5' has a decimal comma: write a decimal point"),
         ("1_000", "'1_000' is not a number"),
+        ('"1.234,5"', "'1.234,5' has a decimal comma"),
     ],
 )
 def test_a_cell_that_is_no_number_is_named(tmp_path, cell, says):
@@ -244,6 +245,13 @@ def test_a_cell_that_is_no_number_is_named(tmp_path, cell, says):
     with pytest.raises(InputError) as caught:
         scanned(file, numbers=["x"])
     assert_mentions(caught.value, "rows.csv", "data row 10,001", "column 'x'", f"'x': {says}")
+
+
+def test_a_comma_that_means_two_things_is_not_called_a_decimal_one(tmp_path):
+    file = file_of(tmp_path, 'x\n1.5\n"1,050"\n')
+    with refuses(InputError, "data row 2", "'1,050'", "thousands or decimals", "1050 or 1.05") as e:
+        scanned(file, numbers=["x"])
+    assert "decimal comma" not in str(e.value)
 
 
 def test_numbers_and_texts_are_checked_before_the_first_row(tmp_path):
@@ -270,6 +278,7 @@ DAMAGED = {
     "empty": ("rows.csv", b"", "is empty: it needs column names and at least one row"),
     "spaces": ("rows.csv", b"\n \n", "is empty: it needs a header and at least one row"),
     "header": ("rows.csv", b"a,b\n", ("column names", "no rows")),
+    "header without a newline": ("rows.csv", b"a,b", ("ends in its header", "one row")),
     "latin": ("rows.csv", "a\né\n".encode("latin-1"), ("not UTF-8 text", "save it as UTF-8")),
     "late latin": ("rows.csv", b"a\n" + b"x\n" * 2**20 + b"\xe9\n", ("not UTF-8 text",)),
     "binary": ("rows.csv", b"a\0b\n1\n", ("binary data", "not text")),

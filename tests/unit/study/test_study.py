@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import subprocess
@@ -21,9 +22,10 @@ from calibrant.calibrators import TemperatureScaling
 from calibrant.convert import probs_from_logits
 from calibrant.data import read_rows, return_reasons
 from calibrant.data.splits import SplitPart, Splits
-from calibrant.errors import InputError, TargetUnreachable, TrainingError
+from calibrant.errors import CalibrantError, InputError, TargetUnreachable, TrainingError
 from calibrant.metrics import nll
 from calibrant.study import StudyConfig, run_study
+from calibrant.study.candidates import train_all
 from calibrant.study.candidates.candidate import list_candidates
 from calibrant.study.candidates.trained import load_trained
 from calibrant.study.report.headline import verdict_words
@@ -270,6 +272,17 @@ def test_a_candidate_that_fails_is_reported_and_does_not_stop_the_others(tmp_pat
     assert result.chosen == 0
     assert_mentions(result.why, "ce", "only candidate", "trained")
     assert result.to_dict()["candidates"][1]["failed"] == failed.failed
+
+
+def test_a_full_disk_names_the_remedy(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(train_all, "fit_and_save_candidate", fail)
+    config = table_config(tmp_path, candidates=("ce",))
+    with refuses(CalibrantError, "No space left", "free some space", "--out") as caught:
+        run_study(config, tmp_path / "run")
+    assert "Errno" not in str(caught.value)
 
 
 def test_a_study_whose_candidates_all_fail_says_why(tmp_path):

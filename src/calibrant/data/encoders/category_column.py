@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,11 +14,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from calibrant.data.encoders.category_rules import CategoryRules
+from calibrant.data.encoders.reading_error import ReadingError, Remedy
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 
 _FEW = 32
 """Rows up to which it is faster to look up each text than each distinct text."""
+
+_WITH_UNIT = re.compile(r"[-+]?[0-9][0-9.,]* ?([A-Za-zµ°²³/]{1,8})")
+"""A number with a unit behind it."""
 
 _ALMOST_ALL = 0.9
 """Share of distinct texts above which a column identifies rows and is not a category."""
@@ -196,18 +201,42 @@ def _preferred_spelling(spellings: Mapping[str, int], rules: CategoryRules) -> s
 
 
 def _reject_id_column(name: str, texts: list[str], share: float) -> None:
-    if all(map(_is_numeral, texts)):
-        raise InputError(
-            f"column {name!r} holds {len(texts):,} different numbers as text, such as "
-            f"{texts[0]!r}: convert them to numbers, or declare them with "
-            f"categories=[{name!r}]."
-        )
+    as_categories = Remedy("use it as categories", "categories", (name,))
+    if all(map(_is_numeral, texts)) and not is_code(texts):
+        what = f"holds {len(texts):,} different numbers as text, such as {texts[0]!r}"
+        raise ReadingError(name, [what], [as_categories], "convert them to numbers")
+    if unit := _shared_unit(texts):
+        what = f"holds {len(texts):,} different numbers with the unit {unit!r}, like {texts[0]!r}"
+        raise ReadingError(name, [what], [as_categories], "write the numbers without the unit")
     if share > _ALMOST_ALL:
         raise InputError(
             f"column {name!r} has a different text in nearly every row, such as {texts[0][:40]!r}, "
             f"so it is an id or free text: drop it with drop=[{name!r}], or use a TextClassifier "
             "for free text."
         )
+
+
+def is_code(texts: Sequence[str]) -> bool:
+    """Return whether texts are digits of one width, some with leading zeros, as codes are.
+
+    Examples
+    --------
+    >>> is_code(["08001", "80331"]), is_code(["801", "80331"]), is_code(["10", "80"])
+    (True, False, False)
+    """
+    width = len(texts[0])
+    return (
+        width > 1
+        and all(len(text) == width and text.isascii() and text.isdigit() for text in texts)
+        and any(text.startswith("0") for text in texts)
+    )
+
+
+def _shared_unit(texts: Sequence[str]) -> str:
+    """Return the letters behind all numbers, as in "747.9 kg", or an empty text."""
+    parts = [_WITH_UNIT.fullmatch(text) for text in texts]
+    units = {"" if part is None else part[1] for part in parts}
+    return units.pop() if len(units) == 1 else ""
 
 
 def _is_numeral(text: str) -> bool:

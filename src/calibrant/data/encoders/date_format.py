@@ -1,4 +1,4 @@
-"""Dates and times as people write them: ISO 8601, day or month first, times of the day."""
+"""Dates and times as people write them: ISO 8601, day or month first, month names, times."""
 
 from __future__ import annotations
 
@@ -31,6 +31,21 @@ _SHAPES = {
     "ymd": "(?P<a>[0-9]{4})(?P<mark>{0})(?P<b>[0-9]{1,2})(?P<again>{0})(?P<c>[0-9]{1,2})",
     "dmy": "(?P<a>[0-9]{1,2})(?P<mark>{0})(?P<b>[0-9]{1,2})(?P<again>{0})(?P<c>[0-9]{4})",
 }
+_YEAR = r"\.?,?[-/ ]{1,2}(?P<year>[0-9]{4})"
+_NAMED = (
+    r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?[-/. ]{1,2}(?P<month>[A-Za-z]{3,9})" + _YEAR,
+    r"(?P<month>[A-Za-z]{3,9})\.?[- ](?P<day>[0-9]{1,2})(?:st|nd|rd|th)?" + _YEAR,
+)
+"""Dates with the name of a month, which are certain whatever comes first."""
+
+_MONTHS = {
+    name: 1 + i
+    for i, months in enumerate(
+        ("jan january", "feb february", "mar march", "apr april", "may", "jun june", "jul july",
+         "aug august", "sep sept september", "oct october", "nov november", "dec december")
+    )
+    for name in months.split()
+}  # fmt: skip
 _MINUTE = 60_000_000  # microseconds
 _LARGEST_SHIFT = 15 * 60 * _MINUTE  # of a time zone
 
@@ -46,6 +61,8 @@ class DateTexts:
         """Take stripped texts apart."""
         first, middle, last, clock = _read_shape(texts, "ymd")
         dates = {"ymd": _combine(first, middle, last, clock)}
+        for pattern in _NAMED:
+            dates["ymd"] = _fill(dates["ymd"], _read_named(texts, pattern))
         first, middle, last, clock = _read_shape(texts, "dmy")
         dates["dmy"] = _combine(last, middle, first, clock)
         dates["mdy"] = _combine(last, first, middle, clock)
@@ -53,18 +70,21 @@ class DateTexts:
         return cls(dates)
 
     def fits(self, order: str) -> Mask:
-        """Return which texts are dates of this order; years in front are certain in any."""
+        """Return which texts are dates of this order; years in front and named months fit any."""
         return ~np.isnat(self.read(order))
 
     def read(self, order: str) -> DateArray:
         """Return the dates, NaT for a text that is not one."""
         own = self.dates[order]
-        return own if order == "time" else np.where(np.isnat(own), self.dates["ymd"], own)
+        return own if order == "time" else _fill(own, self.dates["ymd"])
 
 
 @dataclass(frozen=True)
 class DateFormat:
-    """How the dates of a column are written as text; years in front are always read."""
+    """How the dates of a column are written as text.
+
+    Years in front ("2024-01-31") and English names of months ("31 Jan 2024") are always read.
+    """
 
     order: str = "ymd"  # "ymd", "dmy", "mdy", or "time" for times of the day
     missing: tuple[str, ...] = ()  # words for a missing value besides `MISSING`
@@ -104,6 +124,33 @@ def _read_shape(texts: pa.Array, shape: str) -> tuple[IntArray, IntArray, IntArr
         np.where(_as_mask(alike), _as_integers(parts, name), 0) for name in ("a", "b", "c")
     )
     return first, middle, last, _read_clock(parts)
+
+
+def _read_named(texts: pa.Array, pattern: str) -> DateArray:
+    """Return the dates of texts with the name of a month, NaT for others."""
+    parts = pc.extract_regex(texts, f"^{pattern}(?:(?:T|,? ){_AFTER_DATE})?$")
+    names = pc.utf8_lower(_field(parts, "month"))
+    place = pc.index_in(names, value_set=pa.array(list(_MONTHS), names.type))
+    numbers = np.array([*_MONTHS.values(), 0])  # the last one for no month
+    month = numbers[pc.fill_null(place, len(_MONTHS)).to_numpy(zero_copy_only=False)]
+    year, day = _as_integers(parts, "year"), _as_integers(parts, "day")
+    return _combine(year, month, day, _read_clock(parts))
+
+
+def add_century(texts: pa.Array) -> pa.Array:
+    """Return texts with "20" before a year of two digits, as in "31/01/24".
+
+    Examples
+    --------
+    >>> add_century(pa.array(["31/01/24", "2-Dec-23", "1.2.3"])).to_pylist()
+    ['31/01/2024', '2-Dec-2023', '1.2.3']
+    """
+    short = r"^([0-9]{1,2}(?:-[0-9]{1,2}-|/[0-9]{1,2}/|\.[0-9]{1,2}\.|[-/ ][A-Za-z]{3,9}[-/ ]))"
+    return pc.replace_substring_regex(texts, short + "([0-9]{2})$", r"\1" + "20" + r"\2")
+
+
+def _fill(dates: DateArray, others: DateArray) -> DateArray:
+    return np.where(np.isnat(dates), others, dates)
 
 
 def _read_clock(parts: pa.Array) -> Clock:

@@ -351,13 +351,25 @@ def _reject_unknown(option: str, listed: Iterable[Any], names: Sequence[str]) ->
         )
 
 
-def _warn_about_counter(name: str, values: FloatArray) -> None:
-    """Warn about dense, unique integers, which look like row numbers."""
+def is_counter(values: FloatArray) -> bool:
+    """Return whether numbers are dense, unique integers, which look like row numbers.
+
+    Examples
+    --------
+    >>> is_counter(np.arange(100.0)), is_counter(np.arange(100.0) % 7)
+    (True, False)
+    """
     if len(values) < _MANY or not np.isfinite(values).all():
-        return
-    first, last = float(values.min()), float(values.max())
-    close = last - first < _CLOSE * len(values)
-    if close and (values == np.floor(values)).all() and len(np.unique(values)) == len(values):
+        return False
+    close = values.max() - values.min() < _CLOSE * len(values)
+    whole = (values == np.floor(values)).all()
+    return bool(close and whole and len(np.unique(values)) == len(values))
+
+
+def _warn_about_counter(name: str, values: FloatArray) -> None:
+    """Warn about a column that looks like row numbers."""
+    if is_counter(values):
+        first, last = float(values.min()), float(values.max())
         warnings.warn(
             ColumnWarning(
                 f"column {name!r} looks like a row number ({len(values):,} unique integers from "

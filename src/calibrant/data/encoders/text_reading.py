@@ -11,7 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calibrant.data.encoders.date_format import EXAMPLES, DateArray, DateFormat, DateTexts, Mask
+from calibrant.data.encoders.date_format import (
+    EXAMPLES,
+    DateArray,
+    DateFormat,
+    DateTexts,
+    Mask,
+    add_century,
+)
 from calibrant.data.encoders.number_format import (
     MARKS,
     PLAIN,
@@ -135,6 +142,7 @@ def learn_format(name: str, words: pa.Array, options: ReadingOptions) -> Learned
     dates = DateTexts.from_texts(column.sample)
     if np.any([dates.fits(order) for order in EXAMPLES], axis=0).mean() > 0.25:
         return _learn_dates(column, options)
+    _reject_short_years(column)
     return None
 
 
@@ -259,8 +267,12 @@ def _joined(spots: list[Spot]) -> list[str | Spot]:
 
 
 def _is_plain_text(column: TextColumn, numerals: Numerals, options: ReadingOptions) -> bool:
-    """Return whether texts are numbers as in Python: so typed, they are codes or categories."""
-    if column.declared or (options.decimal and _has_mark(numerals, column.present)):
+    """Return whether texts are numbers as in Python: so typed, they are codes or categories.
+
+    Many different fractions are not: they are numbers that a program wrote as text.
+    """
+    many = int(column.present.sum()) > _MANY
+    if column.declared or ((many or options.decimal) and _has_mark(numerals, column.present)):
         return False
     return cast_numbers(column.texts.filter(pa.array(column.present))) is not None
 
@@ -291,6 +303,20 @@ def _learn_dates(column: TextColumn, options: ReadingOptions) -> Learned | None:
     order = _choose_order(column, by_order, options)
     _reject_strays(column, by_order[order], f"dates like {EXAMPLES[order]!r}")
     return Learned(DateFormat(order, options.missing))
+
+
+def _reject_short_years(column: TextColumn) -> None:
+    """Raise `ReadingError` for dates whose year has two digits: the century is not certain."""
+    if int(column.present.sum()) <= _MANY:
+        return
+    dates = DateTexts.from_texts(add_century(column.texts))
+    if any(bool(dates.fits(order)[column.present].all()) for order in ("dmy", "mdy")):
+        raise ReadingError(
+            column.name,
+            ["holds dates like", column.spots(column.present, 1)[0], "whose year has two digits"],
+            [Remedy("use it as categories", "categories", (column.name,))],
+            "write years with four digits",
+        )
 
 
 def _choose_order(column: TextColumn, by_order: Mapping[str, Mask], options: ReadingOptions) -> str:

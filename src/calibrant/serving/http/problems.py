@@ -154,6 +154,8 @@ async def _respond(request: Request, problem: Problem) -> Response:
 
 def _message(error: Mapping[str, Any]) -> str:
     """Return the message of a validation error."""
+    if error["type"] == "extra_forbidden" and error["loc"][:1] == ("inputs",):
+        return "unknown field: an input is a text, a row or logits, and a row's columns go into row"
     known = {
         "missing": "this field is required",
         "extra_forbidden": "unknown field",

@@ -27,7 +27,7 @@ _NEUTRAL = {
 """Settings that do not affect training, or are fingerprinted for each model; files by content."""
 
 
-_ENCODER_VERSION = 2
+_ENCODER_VERSION = 3
 """Encoder version; bump it to invalidate cached candidates."""
 
 

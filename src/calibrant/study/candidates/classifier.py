@@ -90,4 +90,5 @@ def _model_options(config: StudyConfig, model: str) -> dict[str, Any]:
 
 def _reading(config: StudyConfig) -> dict[str, Any]:
     """Return how the columns of a table are read."""
-    return {name: getattr(config, name) for name in ("categories", "decimal", "missing", "dates")}
+    options = {name: getattr(config, name) for name in ("decimal", "missing", "dates")}
+    return {"categories": config.category_features, **options}

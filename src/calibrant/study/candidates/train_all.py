@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from pathlib import Path
@@ -120,11 +121,22 @@ def _try_train(
     except MissingExtra:
         raise
     except Exception as error:  # a user-defined loss or network may raise anything
-        expected = isinstance(error, CalibrantError)
-        reason = str(error) if expected else f"{type(error).__name__}: {error}"
+        reason = _describe_failure(error)
         progress(f"{candidate.name}: failed: {reason}")
         return reason
     return _load_cached(folder, candidate, rows) or _UNREADABLE
+
+
+def _describe_failure(error: Exception) -> str:
+    """Return why a candidate could not be trained, with the remedy where the disk is full."""
+    if isinstance(error, CalibrantError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            f"the disk is full ({error.strerror}): free some space, or choose a folder on another "
+            "disk with --out, and run the command again."
+        )
+    return f"{type(error).__name__}: {error}"
 
 
 def _train_in_processes(

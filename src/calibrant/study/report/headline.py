@@ -89,8 +89,9 @@ def gain_words(result: StudyResult) -> list[str]:
     if result.gain is None:
         return []
     words = []
+    whose = "the winner of the race" if result.best.way == "weighted" else "the same model"
     for pair, what in (
-        (result.gain.usual, "cross-entropy of the same model"),
+        (result.gain.usual, f"cross-entropy of {whose}"),
         (result.gain.hindsight, "the candidate that is best there"),
     ):
         if pair is None or (what.startswith("the candidate") and pair == result.gain.usual):

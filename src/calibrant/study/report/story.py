@@ -41,6 +41,10 @@ _AVERAGES = {
 """What each kind of average is."""
 
 _TITLES = {"ensemble": "Ensembles", "mc_dropout": "MC dropout", "weighted": "Weighted ensemble"}
+_IDLE = (
+    "It learned nothing: its log loss is no smaller than that of always giving the class shares, "
+    "and a small calibration error of such a model means nothing."
+)
 _ECE, _NLL = "ece_ew", "nll"
 
 
@@ -98,6 +102,8 @@ def _claims(result: StudyResult) -> str:
         words += f" and {percent(verdict.event_rate)} of the rows are of it {where}. "
         words += sentence(verdict.text)
     tail = f" Its calibration error (ECE) is {_with_chance(error)}." if error else ""
+    if not one.learned:
+        return f"{words}{tail} {_IDLE}"
     return f"{words}{tail}{_tested(one.test)}"
 
 
@@ -161,21 +167,22 @@ Pairs = list[tuple[CandidateResult, CandidateResult | None]]
 
 
 def _by_loss(result: StudyResult, tried: Sequence[CandidateResult]) -> list[Pairs]:
-    """Return for each loss its candidates, each paired with cross-entropy of the same seed.
+    """Return for each loss its candidates, each paired with cross-entropy of its model and seed.
 
     Only seeds that both were trained with count, unless there are none for any loss: then the
-    candidates are unpaired.
+    candidates are unpaired. Candidates that learned nothing do not count.
     """
     usual = {
-        one.seed: one
+        (one.model, one.seed): one
         for one in singles(result)
-        if one.loss == "ce" and value_of(one.test, _ECE) is not None
+        if one.loss == "ce" and one.learned and value_of(one.test, _ECE) is not None
     }
-    known = [one for one in tried if value_of(one.test, _ECE) is not None]
-    beside = [one for one in known if one.seed in usual]
-    by_loss: dict[str, Pairs] = {}
+    known = [one for one in tried if one.learned and value_of(one.test, _ECE) is not None]
+    beside = [one for one in known if (one.model, one.seed) in usual]
+    by_loss: dict[tuple[str, str], Pairs] = {}
     for one in beside or known:
-        by_loss.setdefault(one.loss, []).append((one, usual.get(one.seed)))
+        pair = (one, usual.get((one.model, one.seed)))
+        by_loss.setdefault((one.model, one.loss), []).append(pair)
     return list(by_loss.values())
 
 
@@ -189,7 +196,7 @@ def _changes(result: StudyResult, tried: Sequence[CandidateResult], what: str) -
     """Describe error and accuracy of the best calibrated of some losses, on equal seeds."""
     known = _by_loss(result, tried)
     if not known:
-        return ""
+        return _nothing_learned(tried, what)
     best = min(known, key=lambda pairs: _mean(own for own, _ in pairs) or 0.0)
     own, usual = [one for one, _ in best], [one for _, one in best if one is not None]
     right, error = percent(_mean(own, "accuracy")), _mean(own)
@@ -202,6 +209,13 @@ def _changes(result: StudyResult, tried: Sequence[CandidateResult], what: str) -
         f"{number(error)} instead of {number(then)}, and its accuracy {right} instead of "
         f"{percent(_mean(usual, 'accuracy'))}.{_overlap_caveat(own, usual)}"
     )
+
+
+def _nothing_learned(tried: Sequence[CandidateResult], what: str) -> str:
+    """Say that no candidate of a kind of loss learned anything, if there are any."""
+    if not tried or any(one.learned for one in tried):
+        return ""
+    return f"{what}, was tried. {_IDLE}"
 
 
 def _loss_details(own: Sequence[CandidateResult]) -> str:
@@ -358,7 +372,9 @@ def _averaged_networks(result: StudyResult, one: CandidateResult) -> list[Candid
     """Return the networks that a candidate averages."""
     seeds = one.members or (one.seed,)
     return [
-        network for network in singles(result) if network.loss == one.loss and network.seed in seeds
+        network
+        for network in singles(result)
+        if (network.model, network.loss) == (one.model, one.loss) and network.seed in seeds
     ]
 
 

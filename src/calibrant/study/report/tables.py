@@ -46,6 +46,9 @@ _USES = {
 _STEER_ALONE = "they choose the epoch that is kept; of several candidates, that one too"
 """Without choice rows: a single candidate, or a study of an earlier version."""
 
+NOTHING_LEARNED = "learned nothing"
+"""What is said of a candidate that is not better than the class shares."""
+
 _SCORES = {
     "energy": "energy (how little all scores together speak for any class)",
     "entropy": "entropy (how evenly the probability is spread over the classes)",
@@ -55,14 +58,17 @@ _SCORES = {
 
 
 def best_values(result: StudyResult) -> dict[tuple[str, str], float]:
-    """Return the best value of each column among the eligible candidates."""
+    """Return the best value of each column among the eligible candidates that learned something.
+
+    A constant prediction is calibrated whatever it is worth.
+    """
     best: dict[tuple[str, str], float] = {}
     for part in ("test", "scaled"):
         for name, _ in COLUMNS:
             values = [
                 value
                 for one in trained_candidates(result, references=False)
-                if (value := value_of(getattr(one, part), name)) is not None
+                if one.learned and (value := value_of(getattr(one, part), name)) is not None
             ]
             if len(values) > 1:
                 best[part, name] = (max if better_of(name) == "higher" else min)(values)
@@ -78,14 +84,18 @@ def candidate_rows(result: StudyResult) -> list[dict[str, Any]]:
 def _candidate_row(
     one: CandidateResult, chosen: bool, best: Mapping[tuple[str, str], float]
 ) -> dict[str, Any]:
-    judged = best if not one.reference else {}
+    judged = best if one.learned and not one.reference else {}
     note = "chosen" if chosen else "for reference, cannot be chosen" if one.reference else ""
+    if not one.learned:
+        note = ", ".join(word for word in (note, NOTHING_LEARNED) if word)
     return {
         "name": candidate_name(one),
         "failed": "" if one.failed is None else sentence(one.failed),
         "lacking": "trained" if one.way == "one" else "made",
         "note": note,
         "chosen": chosen,
+        "reference": one.reference,
+        "learned": one.learned,
         "refinement": number(one.refinement),
         "cells": [_cell(one.test, name, judged.get(("test", name))) for name, _ in COLUMNS],
         "scaled": [

@@ -11,6 +11,7 @@ from calibrant.study.report.headline import headline_data, promise_data, several
 from calibrant.study.report.story import story, way_sentences
 from calibrant.study.report.tables import (
     COLUMNS,
+    NOTHING_LEARNED,
     bundle_rows,
     candidate_rows,
     scope_data,
@@ -66,7 +67,9 @@ def _candidates(result: StudyResult) -> Table:
     for row in candidate_rows(result):
         if row["failed"]:
             continue
-        mark = " (chosen)" if row["chosen"] else " (reference)" if row["note"] else ""
+        words = ["chosen"] if row["chosen"] else ["reference"] if row["reference"] else []
+        words += [] if row["learned"] else [NOTHING_LEARNED]
+        mark = f" ({', '.join(words)})" if words else ""
         cells = [*row["cells"], row["scaled"][1]]
         add_row(table, f"{row['name']}{mark}", *map(_cell, cells))
     for row, name in zip(bundle_rows(result), ("The bundle", "Cross-entropy + T"), strict=False):

@@ -70,6 +70,28 @@ def note_uncompared_classes(classes: Sequence[Any], codes: IntArray, splits: Spl
     ]
 
 
+def note_similar_classes(classes: Sequence[Any]) -> list[str]:
+    """Return a note about classes whose names differ only in case or blanks.
+
+    Examples
+    --------
+    >>> note_similar_classes(["NO", "YES", "no"])
+    ["The classes 'NO' and 'no' differ only in case or blanks and are taken as different classes:
+    make them equal in the file if they are one."]
+    """
+    alike: dict[str, list[str]] = {}
+    for name in map(str, classes):
+        alike.setdefault("".join(name.split()).casefold(), []).append(name)
+    groups = [" and ".join(f"'{name}'" for name in names) for names in alike.values() if names[1:]]
+    if not groups:
+        return []
+    differ = "differ" if len(groups) == 1 else "each differ"
+    return [
+        f"The classes {', '.join(groups)} {differ} only in case or blanks and are taken as "
+        "different classes: make them equal in the file if they are one."
+    ]
+
+
 def _quote_names(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names[:5]) + (" ..." if len(names) > 5 else "")
 

@@ -56,10 +56,10 @@ def match_features(golden: StudySource, like: Table) -> Table:
     for name, known in zip(like.names, like.columns, strict=True):
         cells, words = get_column(golden.table, name, golden.file), golden.cell_texts(name)
         with _located(golden.file, golden.row_names):
-            if is_text(known):
-                columns.append(as_column(cells, name=f"column '{name}'"))
-                continue
             column = as_column(cells if words is None else words, name=f"column '{name}'")
+            if is_text(known):
+                columns.append(column)
+                continue
             plain = ISO if is_date(known) else PLAIN
             columns.append(read_as(name, column, (like.formats or {}).get(name, plain)))
     return Table(like.names, tuple(columns), len(golden), named=True, formats=like.formats)

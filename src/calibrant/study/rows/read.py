@@ -17,6 +17,7 @@ from calibrant.bundle.decisions import predict_columns
 from calibrant.bundle.files import sha256_of
 from calibrant.data import TableEncoder, redact
 from calibrant.data.encoders.column_warning import ignore_column_warnings
+from calibrant.data.encoders.reading_error import ReadingError
 from calibrant.data.encoders.table_columns import Table
 from calibrant.data.row_files import infer_types, read_cells
 from calibrant.data.row_identity import same_rows
@@ -28,14 +29,18 @@ from calibrant.inputs import FloatArray
 from calibrant.study.rows.class_codes import (
     encode_classes,
     note_absent_classes,
+    note_similar_classes,
     note_uncompared_classes,
     restore_int_labels,
 )
+from calibrant.study.rows.code_columns import keep_codes
 from calibrant.study.rows.divide import divide_rows
 from calibrant.study.rows.features import learn_features, match_features, read_written
+from calibrant.study.rows.missing_labels import mask_labels
 from calibrant.study.rows.read_images import IMAGE, WEIGHT, check_same_size, read_image_source
 from calibrant.study.rows.rows import Inputs, SplitRows, StudyRows
 from calibrant.study.rows.source import StudySource, get_column, is_text, mask_filled, note_left_out
+from calibrant.study.rows.unnamed_columns import drop_unnamed_columns
 from calibrant.study.settings.config import StudyConfig
 from calibrant.thresholds.proof.largest_weight import check_largest_weight
 
@@ -91,6 +96,7 @@ def read_study_rows(config: StudyConfig) -> StudyRows:
     }
     notes += note_absent_classes(classes, codes, config)
     notes += note_uncompared_classes(classes, codes["logs"], splits)
+    notes += note_similar_classes(classes)
     files = {"data": sha256_of(Path(config.data))}
     files |= {} if config.golden is None else {"golden": sha256_of(Path(config.golden))}
     rows = StudyRows(config.kind, classes, sources, splits, files, tuple(notes), cut)
@@ -131,9 +137,13 @@ def _read_source(
     get_column(table, column, file, flag="--label")
     table = _read_written_columns(table, file, config)
     labels = table.column(column)
-    mask = mask_filled(labels)
     labels = pc.utf8_trim_whitespace(labels) if is_text(labels) else labels
+    mask = mask_filled(labels)
+    if name == "logs" and config.kind == "table":
+        table = drop_unnamed_columns(table, config, file, notes)
+        table = keep_codes(table, cells, config, notes)
     note_left_out(mask, f"a label in '{column}'", file, notes)
+    mask = pc.and_(mask, mask_labels(labels, config, file, notes))
     if config.text is not None:
         has_text = _mask_texts(table, config.text, file)
         note_left_out(has_text, f"a text in '{config.text}'", file, notes)
@@ -357,13 +367,19 @@ def check_finite(source: StudySource, features: Sequence[str]) -> None:
 def check_table(table: Table, categories: Sequence[str], file: str) -> None:
     """Raise `InputError` for ids, free text and other columns that cannot be encoded."""
     reasons: dict[str, str] = {}
+    errors: list[ReadingError] = []
     for name in table.names:
         encoder = TableEncoder(categories=[name] if name in categories else [])
         try:
             with ignore_column_warnings():  # training warns about them
                 encoder.fit(table.select([name]))
+        except ReadingError as error:
+            errors.append(error)
         except InputError as error:
             reasons[name] = str(error).removeprefix("X ").partition(": ")[0].rstrip(".")
+    if errors:
+        first = errors[0].with_others([*(each.column for each in errors[1:]), *reasons])
+        raise InputError(first.describe(f"{file}: column {first.column!r}", command=True))
     if reasons:
         drops = " ".join(f"--drop '{name}'" for name in reasons)
         raise InputError(f"{file}: {next(iter(reasons.values()))}: leave it out with {drops}.")

@@ -88,11 +88,17 @@ def check_largest_weight(largest: Any, *, weighted: bool) -> None:
         )
 
 
-def check_texts(name: str, value: Any, *, like: str) -> tuple[str, ...]:
-    """Return distinct texts; a single string raises `InputError`, as it is not a list."""
+def check_texts(name: str, value: Any, *, like: str, blank: bool = False) -> tuple[str, ...]:
+    """Return distinct texts; a single string raises `InputError`, as it is not a list.
+
+    With `blank`, a text may be empty: the name of a column without one.
+    """
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InputError(f'{name} must be a list like ["{like}"], got {value!r}.')
-    texts = tuple(check_text(f"each of {name}", text, like=like).strip() for text in value)
+    texts = tuple(
+        "" if blank and text == "" else check_text(f"each of {name}", text, like=like).strip()
+        for text in value
+    )
     repeated = next((text for i, text in enumerate(texts) if text in texts[:i]), None)
     if repeated is not None:
         raise InputError(f"{name} names {repeated!r} twice: name it once.")

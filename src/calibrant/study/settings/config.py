@@ -72,7 +72,8 @@ class StudyConfig:
         the largest weight seen, which promises then state as a condition
     out_of_scope : label of rows that belong to no class; None if there are none
     drop : columns of a table that are left out
-    categories : numeric columns of a table that are categories
+    categories : numeric columns of a table that are categories. With the label column among them,
+        words like "NA" are classes and not missing labels
     decimal : decimal mark of numbers in text cells, "." or ",", where the values leave it open
     missing : words for a missing value in a table, besides the usual ones like "n/a"
     dates : "dmy" (day first) or "mdy" (month first), where the values leave it open
@@ -209,6 +210,18 @@ class StudyConfig:
         return freeze and is_transformer(self, model)
 
     @property
+    def category_features(self) -> tuple[str, ...]:
+        """The features that are categories: `categories` without the label."""
+        return tuple(name for name in self.categories if name != self.label)
+
+    @property
+    def named_classes(self) -> frozenset[str]:
+        """The classes that settings name, whose words do not stand for a missing label."""
+        held = (of for of, _ in self.promises if of is not None)
+        outside = () if self.out_of_scope is None else (self.out_of_scope,)
+        return frozenset((*outside, *self.actions, *held))
+
+    @property
     def compares(self) -> bool:
         """Whether there are several candidates to choose from."""
         several = len(self.models) * len(self.candidates) * len(self.seeds) > 1
@@ -259,7 +272,7 @@ class StudyConfig:
 
     def _check_lists(self) -> dict[str, Any]:
         out: dict[str, Any] = {
-            name: checks.check_texts(name, getattr(self, name), like=like)
+            name: checks.check_texts(name, getattr(self, name), like=like, blank=name in _COLUMNS)
             for name, like in _LISTS.items()
         }
         if BASELINE not in out["candidates"]:
@@ -321,6 +334,9 @@ _LISTS = {
     "candidates": "focal:gamma=3",
     "hold": "item_defective: precision>=0.85",
 }
+
+_COLUMNS = ("drop", "categories")
+"""Lists of columns, of which one may have no name."""
 
 
 def check_names(saved: Mapping[str, Any], *, source: str = "settings") -> None:

@@ -79,7 +79,8 @@ def check_columns(config: StudyConfig) -> None:
         if column is not None:
             roles[column] = name
     for name in ("drop", "categories"):
-        taken = next((column for column in getattr(config, name) if column in roles), None)
+        columns = config.drop if name == "drop" else config.category_features
+        taken = next((column for column in columns if column in roles), None)
         if taken is not None:
             raise InputError(
                 f"{name} names the column {taken!r}, which is the {roles[taken]} column and not a "
@@ -98,7 +99,8 @@ def check_kind(config: StudyConfig) -> None:
         )
     if config.kind == "text":
         for name in ("drop", "categories", "missing"):
-            if getattr(config, name):
+            value = config.category_features if name == "categories" else getattr(config, name)
+            if value:
                 raise InputError(
                     f"{name} is about columns of a table, but only the column {config.text!r} is "
                     f"read: leave {flag_name(name)} out, or use --tabular."

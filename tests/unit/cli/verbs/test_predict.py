@@ -426,6 +426,15 @@ def test_numbers_that_are_none(refused, tables, bare, tmp_path):
     assert "data row 4, column 'logit_parts'" in refused(bare.path, scores)
 
 
+def test_all_columns_that_a_table_lacks_are_named(refused, tables, tmp_path):
+    odd = tmp_path / "in.csv"
+    odd.write_text("Price,city\n1,Bonn\n")
+    said = refused(tables.path, odd)
+    assert_mentions(said, "in.csv", "2 columns", "bundle reads", "'price' (did you mean 'Price'?)")
+    assert_mentions(said, "'shelf'", "'city'", "give all")
+    assert "choose" not in said
+
+
 def test_a_bad_row_far_into_the_file_leaves_nothing(refused, tables, tmp_path):
     given = shelves(20_000)
     given["price"][19_999] = np.inf

@@ -93,6 +93,20 @@ def test_many_numbers_written_as_text_are_refused():
     assert len(zips.features) == 9
 
 
+def test_many_codes_with_leading_zeros_are_categories():
+    zips = CategoryColumn.learn("zip", words(*[f"{i:05d}" for i in range(60)] * 5))
+    assert len(zips.features) == 51
+    with refuses(InputError, "in nearly every row", "drop="):
+        CategoryColumn.learn("zip", words(*(f"{i:05d}" for i in range(60))))
+
+
+def test_numbers_with_a_unit_are_not_called_an_id():
+    with refuses(InputError, "'weight'", "unit 'kg'", "'0.5 kg'", "without the unit"):
+        CategoryColumn.learn("weight", words(*(f"{i}.5 kg" for i in range(60))))
+    with refuses(InputError, "nearly every row"):  # 60 codes with different letters
+        CategoryColumn.learn("code", words(*(f"{i}{chr(97 + i % 26)}" for i in range(60))))
+
+
 def test_a_column_without_any_value_is_refused():
     with refuses(InputError, "'k' has no value in any of the 2 train rows"):
         CategoryColumn.learn("k", words(None, ""))

@@ -1,5 +1,7 @@
 """Which texts are numbers or dates is certain, or one sentence asks."""
 
+from datetime import datetime
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -89,6 +91,35 @@ def test_what_is_not_certain_is_asked_in_one_sentence(texts, mentions):
     with refuses(ReadingError, "column 'price'", *mentions) as caught:
         learn(texts)
     assert caught is None or "\n" not in str(caught)
+
+
+def test_many_different_fractions_as_text_are_numbers():
+    assert learn(PRICES) == PLAIN  # as those with decimal commas are, without being asked
+    assert learn([f"{i}.5" for i in range(9)]) is None  # few may be the names of versions
+    assert learn([str(i) for i in range(900)]) is None  # whole numbers may be codes
+
+
+@pytest.mark.parametrize("write", [
+    lambda d: d.strftime("%d-%b-%Y"), lambda d: d.strftime("%B %d, %Y"),
+    lambda d: d.strftime("%d %B %Y"), lambda d: d.strftime("%b. %d %Y, %H:%M"),
+])  # fmt: skip
+def test_dates_with_the_name_of_a_month_are_read(write):
+    days = [datetime(2023, 1 + i % 12, 1 + i % 28) for i in range(60)]
+    texts = pa.array([write(day) for day in days], pa.large_string())
+    format = learn(texts.to_pylist())
+    assert format == DateFormat("ymd")
+    dates, strays = format.read(texts)
+    assert (dates == np.array(days, dtype="M8[us]")).all()
+    assert not len(strays)
+
+
+@pytest.mark.parametrize("write", ["%m/%d/%y", "%d.%m.%y", "%d-%b-%y"])
+def test_dates_with_short_years_are_asked_about(write):
+    days = [datetime(2023, 1 + i % 12, 1 + i % 28) for i in range(60)]
+    texts = [day.strftime(write) for day in days]
+    with refuses(ReadingError, "two digits", texts[0], "four digits", "categories=['price']"):
+        learn(texts)
+    assert learn(texts[:12]) is None
 
 
 def test_options_decide_what_the_values_leave_open():

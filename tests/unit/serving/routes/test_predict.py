@@ -185,6 +185,8 @@ def test_what_is_kept_of_an_input(serving, text_folder, tmp_path, policy, kept):
         (b'{"inputs": [{"logits": [%s, 0, 0]}]}' % (b"9" * 5000), 400, "number out of range"),
         (b'{"inputs": [{"text": "<b>"}]}', 422, "the bundle has no model"),
         (b'{"inputs": [{"logits": [1, 0, 0]}], "colour": 1}', 422, "colour: unknown field"),
+        (b'{"inputs": [{"tenure": 3}]}', 422, "inputs[0].tenure: unknown field"),
+        (b'{"inputs": [{"tenure": 3}]}', 422, "columns go into row"),
         (b'{"inputs": [{"logits": [1, 0, 0]}], "point": 9}', 422, "operating points 0 to 2, got 9"),
         (b'{"inputs": [{"logits": [1, 0, 0]}], "unit": "a\\u0000"}', 422, "unit: "),
         (b'{"inputs": [%s]}' % b",".join([b"{}"] * 5000), 422, "give exactly one of"),

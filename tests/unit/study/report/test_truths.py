@@ -10,7 +10,7 @@ from calibrant.results import Floor, Interval
 from calibrant.study.report.headline import headline_data, promise_data, several_words
 from calibrant.study.report.page import study_html
 from calibrant.study.report.story import story
-from calibrant.study.report.tables import scope_data, truth_data
+from calibrant.study.report.tables import candidate_rows, scope_data, truth_data
 from calibrant.study.report.text import render_study
 from calibrant.study.report.wording import baseline_of, loss_name
 
@@ -262,3 +262,59 @@ def test_the_reference_keeps_its_capitals():
     assert "HistGradientBoosting" in render_study(one, width=110)
     assert "HistGradientBoosting" in study_html(one).replace("<wbr>", "")
     assert "Histgradientboosting" not in study_html(one)
+
+
+# Raced models, and models that learned nothing
+
+
+def a_raced_study():
+    """Boosting won the race; an MLP was trained with cross-entropy after it, worse calibrated."""
+    whole = a_study(golden=False, losses=("ce", "focal:gamma=3"))
+    usual, focal, *_ = whole.candidates
+    names = {"model": "boosting", "raced": True}
+    ours = with_error(usual, 0.0590, 0.05, 0.07, **names)
+    better = with_error(focal, 0.0029, 0.001, 0.01, **names)
+    other = with_error(usual, 0.0849, 0.08, 0.09, model="mlp", raced=True)
+    made = (ours, other, better)
+    return replace(whole, candidates=made, chosen=0, winner="boosting", truth=None)
+
+
+def test_losses_are_compared_with_cross_entropy_of_the_same_model():
+    told = dict(story(a_raced_study()))["Focal loss"]
+    assert_mentions(told, "0.0029 instead of 0.0590")
+    assert "0.0849" not in told
+
+
+def test_the_networks_of_an_average_are_of_its_model():
+    raced = a_raced_study()
+    both = replace(raced.candidates[0], way="ensemble", members=(0,))
+    told = dict(story(replace(raced, candidates=(*raced.candidates, both))))["Ensembles"]
+    assert "network alone" in told
+
+
+def with_constant(result, k):
+    """The study with a candidate that says the class shares, and so is well calibrated."""
+    candidates = list(result.candidates)
+    constant = with_error(candidates[k], 0.0001, 0.0, 0.001)
+    test = with_figure(with_figure(constant.test, "mce", value=0.0001), "nll", value=9.0)
+    candidates[k] = replace(constant, test=test, scaled=test, learned=False)
+    return replace(result, candidates=tuple(candidates))
+
+
+def test_a_candidate_that_learned_nothing_is_neither_praised_nor_marked_as_best():
+    whole = with_constant(a_raced_study(), 2)
+    told = dict(story(whole))["Focal loss"]
+    assert_mentions(told, "learned nothing", "class shares")
+    assert "helps here" not in told
+    rows = candidate_rows(whole)
+    assert not any(cell["best"] for cell in [*rows[2]["cells"], *rows[2]["scaled"]])
+    assert sum(row["cells"][-2]["best"] for row in rows) == 1  # the best of those that learned
+    assert_mentions(rows[2]["note"], "learned nothing")
+    assert_mentions(flat(render_study(whole, width=120)), "(learned nothing)")
+
+
+def test_cross_entropy_that_learned_nothing_is_no_measure_of_other_losses():
+    whole = with_constant(a_raced_study(), 0)
+    sections = dict(story(whole))
+    assert "instead of" not in sections["Focal loss"]
+    assert_mentions(sections["The usual way"], "learned nothing")

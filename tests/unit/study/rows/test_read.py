@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import numpy as np
@@ -53,6 +54,116 @@ def test_rows_without_a_text_or_a_label_are_left_out_and_told(tmp_path):
         "1 row of logs.csv without a label in 'reason' was left out.",
         "1 row of logs.csv without a text in 'message' was left out.",
     )
+
+
+@pytest.mark.parametrize("word", ["NA", "n/a", "NaN", "null"])
+def test_words_for_a_missing_label_are_no_class(tmp_path, word):
+    data = written(tmp_path, [*many(), *((f"no label {i}", word) for i in range(40))])
+    rows = read_study_rows(config(data))
+    assert rows.classes == ("a", "b")
+    assert sum(part["rows"] for part in rows.sizes().values()) == 60
+    assert_mentions(rows.notes[0], "40 rows", "logs.csv", word, "reason", "--category reason")
+
+
+def test_a_word_for_a_missing_label_is_a_class_where_the_user_says_so(tmp_path):
+    data = written(tmp_path, [*many(), *((f"from Namibia {i}", "NA") for i in range(40))])
+    for told in ({"categories": ("reason",)}, {"actions": {"NA": "ship"}}):
+        rows = read_study_rows(config(data, **told))
+        assert rows.classes == ("NA", "a", "b")
+        assert rows.notes == ()
+    rows = read_study_rows(config(data, out_of_scope="NA"))
+    assert rows.sizes()["calibrate"]["out_of_scope"] > 0
+
+
+def test_a_label_of_missing_words_alone_is_refused(tmp_path):
+    data = written(tmp_path, [(f"no label {i}", "NA") for i in range(40)])
+    with refuses(InputError, "logs.csv", "reason", "NA", "--category reason"):
+        read_study_rows(config(data))
+
+
+def test_declared_words_for_a_missing_value_are_missing_labels_of_a_table_too(tmp_path):
+    path = tmp_path / "table.csv"
+    labels = ["yes", "no", "no", "oops"]
+    path.write_text("x,y\n" + "".join(f"{i / 7:.3f},{labels[i % 4]}\n" for i in range(400)))
+    told = {"data": str(path), "label": "y", "calibrator": "identity"}
+    rows = read_study_rows(StudyConfig(**told, missing=("oops",)))
+    assert rows.classes == ("no", "yes")
+    kept = read_study_rows(StudyConfig(**told, missing=("oops",), categories=("y",)))
+    assert kept.classes == ("no", "oops", "yes")
+    assert kept["train"].inputs.names == ("x",)
+
+
+def test_classes_that_differ_only_in_case_or_blanks_are_told(tmp_path):
+    names = ["YES", "yes", "new  item", "new item"]
+    data = written(tmp_path, [(f"message {i}", names[i % 4]) for i in range(200)])
+    rows = read_study_rows(config(data))
+    assert len(rows.classes) == 4
+    assert_mentions(rows.notes[0], "'YES' and 'yes'", "'new item' and 'new item'", "make them")
+
+
+def unnamed(folder, name, cells, sep=","):
+    path = folder / "table.csv"
+    lines = [f"{cells(i)},{i % 7 / 7:.3f},{'ab'[i % 2]}" for i in range(200)]
+    path.write_text("\n".join([f"{name},x,y", *lines, ""]))
+    return {"data": str(path), "label": "y", "calibrator": "identity"}
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_an_unnamed_column_that_numbers_the_rows_is_left_out_and_told(tmp_path, name):
+    rows = read_study_rows(StudyConfig(**unnamed(tmp_path, name, str)))
+    assert rows["train"].inputs.names == ("x",)
+    assert_mentions(rows.notes[0], "table.csv", "numbers the rows", "left out")
+    rows = read_study_rows(StudyConfig(**unnamed(tmp_path, name, str), drop=(name,)))
+    assert rows["train"].inputs.names == ("x",)
+    assert rows.notes == ()
+
+
+def test_an_unnamed_column_without_a_value_is_left_out_and_told(tmp_path):
+    rows = read_study_rows(StudyConfig(**unnamed(tmp_path, "", lambda i: "")))
+    assert rows["train"].inputs.names == ("x",)
+    assert_mentions(rows.notes[0], "table.csv", "without a name", "no value", "left out")
+
+
+def test_an_unnamed_column_with_something_to_learn_stays(tmp_path):
+    told = unnamed(tmp_path, "", lambda i: i % 5)
+    assert read_study_rows(StudyConfig(**told))["train"].inputs.names == ("", "x")
+    assert read_study_rows(StudyConfig(**told, drop=("",)))["train"].inputs.names == ("x",)
+    kept = read_study_rows(StudyConfig(**told, categories=("",)))
+    assert kept["train"].inputs.names == ("", "x")
+
+
+def coded(folder, cell, name="table.csv"):
+    path = folder / name
+    lines = [f"{cell(i)},{i % 7 / 7:.3f},{'ab'[i % 2]}" for i in range(400)]
+    path.write_text("\n".join(["zip,x,y", *lines, ""]))
+    return str(path)
+
+
+def test_codes_with_leading_zeros_are_categories_and_told(tmp_path):
+    told = {"label": "y", "calibrator": "identity", "overlap": "drop"}
+    data = coded(tmp_path, lambda i: f"{8000 + 37 * (i % 80):05d}")
+    golden = coded(tmp_path, lambda i: 10_000 + 37 * (i % 3), "golden.csv")
+    rows = read_study_rows(StudyConfig(data, **told, golden=golden))
+    assert "08000" in rows.sources["logs"].inputs.columns[0].to_pylist()
+    assert "10037" in rows.sources["golden"].inputs.columns[0].to_pylist()
+    assert_mentions(rows.notes[0], "'zip'", "leading zeros", "category")
+
+
+@pytest.mark.parametrize("cell", [lambda i: f"{i:05d}", lambda i: i % 80, lambda i: f"{i % 9}"])
+def test_padded_amounts_and_plain_numbers_stay_numbers(tmp_path, cell):
+    rows = read_study_rows(StudyConfig(coded(tmp_path, cell), label="y", calibrator="identity"))
+    assert rows.sources["logs"].inputs.columns[0].dtype == float
+
+
+def test_numbers_as_text_are_read_or_the_option_is_named(tmp_path):
+    def written_as(cell):
+        rows = [{"p": cell(i), "x": i / 7, "y": "ab"[i % 2]} for i in range(400)]
+        (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        return read_study_rows(StudyConfig(str(tmp_path / "t.jsonl"), "y", calibrator="identity"))
+
+    assert written_as(lambda i: f"{i / 4:.2f}").sources["logs"].inputs.columns[0].dtype == float
+    with refuses(InputError, "column 'p'", "numbers as text", "--category p", "convert"):
+        written_as(lambda i: str(i))
 
 
 def test_a_text_that_trains_does_not_judge(tmp_path):

@@ -31,7 +31,7 @@ _SHARED = (
     "learning_rate", "num_leaves", "min_child_samples", "reg_lambda", "colsample_bytree",
     "subsample", "cat_smooth", "max_bin",
 )  # fmt: skip
-_CATEGORIES = ("cat_l2", "min_data_per_group", "max_cat_to_onehot")  # follow from the train rows
+_CATEGORIES = ("min_data_per_group", "max_cat_to_onehot")  # follow from the train rows
 
 
 def measure_speed(size: Size) -> list[Outcome]:

@@ -7,13 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant.boosting.features import category_places, tree_features
+from calibrant.boosting.features import category_places, tree_features, unreadable_rows
 from calibrant.boosting.growing import grow_trees
 from calibrant.boosting.names import check_objective, make_objective
 from calibrant.boosting.options import BoostingOptions, ChooseBy
 from calibrant.boosting.scorer import BoostingScorer
 from calibrant.boosting.trees import Trees, load_lightgbm
-from calibrant.cores import usable_threads
+from calibrant.cores import usable_cores, usable_threads
 from calibrant.data.explanation import Explanation
 from calibrant.data.resampling import Resampling
 from calibrant.fitting.row_classifier import take_rows, warn_absent, warn_unknown_shift
@@ -25,12 +25,15 @@ class BoostingClassifier(TableInput):
     """Boosted trees (LightGBM) for tables, with a loss of Calibrant's as objective.
 
     `fit` takes tables of any kind (see `TableEncoder`) and splits off steer rows first. Categories
-    and missing values are used as they are; a category that the train rows did not have counts as
-    missing. Dates, ids and infinite numbers are errors, as is a column with the name of the labels.
-    A column that separates the classes without error gives a warning about target leakage.
+    and missing values are used as they are. Ids, free text and infinite numbers are errors, as is a
+    column with the name of the labels. A column that separates the classes without error gives a
+    warning about target leakage.
 
-    A split sets one category apart from all others if the column has at most 64 categories with on
-    average 64 train rows or more; other columns are split into two groups of categories.
+    A split sets one category apart from all others if the column has at most 8 categories, or at
+    most 64 with on average 64 train rows or more; others are split into two groups of categories.
+
+    A row with a number far from the train rows (see `NumberColumn`), or with a category that they
+    did not have, is not scored: its logits are equal, here as in a bundle.
 
     After every few rounds the steer rows are evaluated; the rounds up to the best evaluation are
     kept. The same seed gives the same bits, with any number of threads.
@@ -67,7 +70,7 @@ class BoostingClassifier(TableInput):
         balanced softmax) and `resample`, so that probabilities match the class frequencies of the
         train rows
     seed : seed of the split and of `colsample_bytree` and `subsample`
-    n_jobs : threads; None for all usable cores, at most `OMP_NUM_THREADS`
+    n_jobs : threads; -1 for all usable cores, None for as many but at most `OMP_NUM_THREADS`
 
     Attributes
     ----------
@@ -194,12 +197,17 @@ class BoostingClassifier(TableInput):
     model_: Trees
 
     def predict_logits(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return logits (n, K), columns in the order of `classes_`, minus `log_shift_`."""
+        """Return logits (n, K), columns in the order of `classes_`, minus `log_shift_`.
+
+        They are equal in a row that cannot be scored, as those of the scorer are.
+        """
         self._check_fitted()
-        inputs = self._read_input(X, "X", self.encoder_)
-        logits = self.model_.predict(tree_features(self.encoder_, inputs), threads=self.n_jobs)
+        rows = self.encoder_.match(self._read_input(X, "X", self.encoder_))
+        logits = self.model_.predict(tree_features(self.encoder_, rows), threads=self._threads())
         shift = self.log_shift_
-        return logits if shift is None else logits - shift
+        logits = logits if shift is None else logits - shift
+        logits[unreadable_rows(self.encoder_, rows)] = 0.0
+        return logits
 
     def explain(self, X: Any) -> Explanation:  # noqa: N803
         """Return what each column contributes to the logits of each row."""
@@ -229,8 +237,13 @@ class BoostingClassifier(TableInput):
         return shift
 
     def _options(self) -> BoostingOptions:
-        jobs = usable_threads() if self.n_jobs is None else self.n_jobs
-        return BoostingOptions(n_jobs=jobs, **{name: getattr(self, name) for name in _OPTIONS})
+        options = {name: getattr(self, name) for name in _OPTIONS}
+        return BoostingOptions(n_jobs=self._threads(), **options)
+
+    def _threads(self) -> Any:
+        if self.n_jobs is None:
+            return usable_threads()
+        return usable_cores() if self.n_jobs == -1 else self.n_jobs
 
 
 _OPTIONS = (

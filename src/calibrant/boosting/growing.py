@@ -71,6 +71,7 @@ def grow_trees(
             run.evaluate()
             if run.waits_too_long():
                 why = "patience"
+        run.update_loss()
     return run.result(why)
 
 
@@ -112,14 +113,20 @@ class _Run:
         return self.round % self.options.evaluate_every == 0 or self._is_last()
 
     def evaluate(self) -> None:
-        """Evaluate the steer rows, and update a steered loss with them."""
+        """Evaluate the steer rows, and update a loss that has no other times for it."""
         logits = self._score_steer()
         self.records.append(self._record(logits))
         cost = self._cost(self.records[-1])
-        if len(self.records) == 1 or cost < self.best_cost - self.options.min_delta:
+        if len(self.records) == 1 or cost < self.best_cost - self._least_gain():
             self.best, self.best_cost = len(self.records) - 1, cost
-        if self.round:
+        if self.round and self.objective.update_every is None:
             self.objective.update(logits, self.steer_labels)
+
+    def update_loss(self) -> None:
+        """Update a loss that has times of its own for it, if it is time."""
+        every = self.objective.update_every
+        if every is not None and self.round % every == 0:
+            self.objective.update(self._score_steer(), self.steer_labels)
 
     def waits_too_long(self) -> bool:
         """Whether patience is used up."""
@@ -211,6 +218,10 @@ class _Run:
         if by == "last":
             return -float(record.epoch)
         return -record.f1 if by == "f1" else float(getattr(record, by))
+
+    def _least_gain(self) -> float:
+        """Return by how much a metric must fall; "last" has none, but takes every round."""
+        return 0.0 if self.options.choose_by == "last" else self.options.min_delta
 
     def _is_last(self) -> bool:
         return self.round == self.options.n_estimators

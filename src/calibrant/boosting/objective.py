@@ -38,6 +38,7 @@ class Objective:
     name: ClassVar[str] = ""
     steered: ClassVar[bool] = False
     is_cross_entropy = False
+    update_every: int | None = None  # rounds between updates; None for one at each evaluation
 
     def __init__(self, *, weight: Any = None, reduction: Reduction = "mean") -> None:
         if reduction not in ("mean", "sum"):

@@ -20,7 +20,7 @@ same number is how many train rows a category must have on average for it: a cat
 alone is only split off if it fills a leaf, while small ones fill it together. Groups of large
 categories fit more noise: on Adult their log loss is higher."""
 
-_FEW = 4  # Categories that are always set apart one by one
+_FEW = 8  # Categories that are always set apart one by one
 
 ChooseBy = Literal["refinement", "nll", "f1", "last"]
 
@@ -54,9 +54,8 @@ class BoostingOptions:
     def parameters(self, n: int, n_classes: int) -> dict[str, Any]:
         """Return the parameters of LightGBM for n train rows.
 
-        Few rows have smaller leaves than `min_child_samples`, so that they can be split. Groups of
-        categories follow the rules of all leaves: LightGBM would want 100 rows in a group, and add
-        10 to their second derivatives.
+        Few rows have smaller leaves than `min_child_samples`, so that they can be split. A group of
+        categories needs as many rows as any leaf; LightGBM would want 100 of them.
         """
         classes = {} if n_classes == 2 else {"num_class": n_classes}
         least = max(1, min(self.min_child_samples, n // _SPLIT))
@@ -73,7 +72,6 @@ class BoostingOptions:
             "bagging_fraction": self.subsample,
             "bagging_freq": 1 if self.subsample < 1 else 0,
             "cat_smooth": self.cat_smooth,
-            "cat_l2": 0.0,
             "min_data_per_group": least,
             "max_cat_to_onehot": max(_FEW, min(_ONE_BY_ONE, n // _ONE_BY_ONE)),
             "max_bin": self.max_bin,
@@ -116,5 +114,5 @@ _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "min_delta": ("a number of at least 0", _number(0.0, 1e30)),
     "choose_by": (f"one of {', '.join(get_args(ChooseBy))}", lambda v: v in get_args(ChooseBy)),
     "seed": ("a whole number of at least 0", _whole(0)),
-    "n_jobs": ("None or a whole number of at least 1", _whole(1)),
+    "n_jobs": ("None, -1 or a whole number of at least 1", _whole(1)),
 }

@@ -22,6 +22,7 @@ from calibrant import BoostingClassifier
 from calibrant.boosting import objectives
 from calibrant.calibrators import TemperatureScaling
 from calibrant.convert import probs_from_logits
+from calibrant.cores import usable_cores
 from calibrant.data import TargetCut
 from calibrant.data.encoders.column_warning import ColumnWarning
 from calibrant.errors import InputError, MissingExtra, NotFitted
@@ -151,13 +152,17 @@ def test_the_same_table_in_every_form_gives_the_same_logits():
     assert again.predict_logits(table).tolist() == expected
 
 
-def test_a_category_that_was_not_seen_counts_as_missing():
+@pytest.mark.parametrize("loss", ["ce", "balanced_softmax"])
+def test_a_row_that_cannot_be_read_gets_equal_logits_from_classifier_and_scorer(loss):
     table, sells, _ = shop()
     table.loc[table.index[::7], "place"] = None
-    model = BoostingClassifier(**FEW).fit(table, sells)
-    rows = {"price": [50.0] * 3, "place": [None, "Moon", "CITY"], "open": [True] * 3}
+    model = BoostingClassifier(loss=loss, **FEW).fit(table, sells)
+    places = [None, "Moon", "CITY", "CITY"]
+    rows = {"price": [50.0, 50.0, 1e9, 50.0], "place": places, "open": [True] * 4}
     logits = model.predict_logits(rows)
-    assert logits[0].tolist() == logits[1].tolist() != logits[2].tolist()
+    assert logits[1:3].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert logits[0].tolist() != [0.0, 0.0] != logits[3].tolist()
+    assert model.to_scorer().predict_logits(rows).tolist() == logits.tolist()
 
 
 @pytest.mark.parametrize("n_categories", [60, 600])
@@ -185,7 +190,7 @@ def test_large_categories_are_set_apart_one_by_one():
         parameters = options.parameters(n, 2)
         return parameters["max_cat_to_onehot"], parameters["min_data_per_group"]
 
-    assert [found(n) for n in (20, 640, 1280, 10**6)] == [(4, 1), (10, 15), (20, 15), (64, 15)]
+    assert [found(n) for n in (20, 640, 1280, 10**6)] == [(8, 1), (10, 15), (20, 15), (64, 15)]
 
 
 def test_the_best_evaluation_is_kept():
@@ -204,6 +209,32 @@ def test_the_best_evaluation_is_kept():
     assert found.f1 == pytest.approx(best.f1)
     assert list(best.to_dict()) == list(EpochRecord(*range(10)).to_dict())
     assert [record.epoch for record in model.records_] == list(range(len(refinements)))
+
+
+def test_the_last_round_is_kept_whatever_the_least_gain():
+    table, sells, _ = shop(400)
+    model = BoostingClassifier(choose_by="last", min_delta=3.0, **FEW).fit(table, sells)
+    assert (model.model_.n_rounds, model.best_epoch_) == (60, len(model.records_) - 1)
+
+
+@pytest.mark.parametrize(("every", "updates"), [("", 6), ("30", 2), ("7", 8), ("60", 1)])
+def test_adafocal_is_updated_every_so_many_rounds(every, updates):
+    table, sells, _ = shop()
+    loss = f"adafocal:update_every={every}" if every else "adafocal"
+    model = BoostingClassifier(loss=loss, patience=None, **FEW).fit(table, sells)
+    assert len(model.loss_.history) == updates
+    same = BoostingClassifier(loss="adafocal:update_every=10", patience=None, **FEW)
+    at_evaluations = same.fit(table, sells).model_.text == model.model_.text
+    assert at_evaluations == (every == "")
+
+
+def test_all_cores_may_be_asked_for_as_in_scikit_learn():
+    table, sells, _ = shop(2000)
+    options = {"n_estimators": 20, "n_jobs": -1}
+    model = BoostingClassifier(**options).fit(table, sells)
+    assert model.options_.n_jobs == usable_cores()
+    one = BoostingClassifier(**{**options, "n_jobs": 1}).fit(table, sells)
+    assert model.predict_logits(table).tolist() == one.predict_logits(table).tolist()
 
 
 def test_training_loss_falls_and_is_the_loss_itself():
@@ -342,6 +373,7 @@ def test_a_column_that_gives_the_answer_away_is_warned_of():
         ("choose_by", "luck"),
         ("seed", -1),
         ("n_jobs", 0),
+        ("n_jobs", -2),
         ("resample", "smote"),
         ("steer_share", 1.0),
         ("loss", "brier"),

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant.boosting.features import category_places, tree_features, unreadable_rows
+from calibrant.boosting.features import category_places, tree_features
 from calibrant.boosting.growing import grow_trees
 from calibrant.boosting.names import check_objective, make_objective
 from calibrant.boosting.options import BoostingOptions, ChooseBy
@@ -32,8 +32,9 @@ class BoostingClassifier(TableInput):
     A split sets one category apart from all others if the column has at most 8 categories, or at
     most 64 with on average 64 train rows or more; others are split into two groups of categories.
 
-    A row with a number far from the train rows (see `NumberColumn`), or with a category that they
-    did not have, is not scored: its logits are equal, here as in a bundle.
+    A category that the train rows did not have counts as missing, and a number far from theirs (see
+    `NumberColumn`) as the farthest of them. The model of a bundle, `to_scorer()`, does not score
+    such rows: their logits are equal, so that they can be left to a person.
 
     After every few rounds the steer rows are evaluated; the rounds up to the best evaluation are
     kept. The same seed gives the same bits, with any number of threads.
@@ -197,17 +198,12 @@ class BoostingClassifier(TableInput):
     model_: Trees
 
     def predict_logits(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return logits (n, K), columns in the order of `classes_`, minus `log_shift_`.
-
-        They are equal in a row that cannot be scored, as those of the scorer are.
-        """
+        """Return logits (n, K), columns in the order of `classes_`, minus `log_shift_`."""
         self._check_fitted()
         rows = self.encoder_.match(self._read_input(X, "X", self.encoder_))
         logits = self.model_.predict(tree_features(self.encoder_, rows), threads=self._threads())
         shift = self.log_shift_
-        logits = logits if shift is None else logits - shift
-        logits[unreadable_rows(self.encoder_, rows)] = 0.0
-        return logits
+        return logits if shift is None else logits - shift
 
     def explain(self, X: Any) -> Explanation:  # noqa: N803
         """Return what each column contributes to the logits of each row."""

@@ -67,7 +67,8 @@ def explain_choice(results: Sequence[CandidateResult], comparison: PairedChoice,
     others = [one for one in results if one.failed is None and one is not chosen]
     if not others:
         which = "" if len(results) == 1 else " that could be trained"
-        return f"{chosen.name} is the only candidate{which}."
+        name = replace(chosen, raced=bool(chosen.model)).name
+        return f"the only candidate{which} is {name}."
     rows = f"On the {n:,} choice rows"
     if chosen is best:
         second = min(others, key=lambda one: one.refinement or np.inf)

@@ -11,7 +11,7 @@
   const best = people.find((one) => one.chosen);
   const base = people.find((one) => one.baseline);
   const drawn = people.filter((one) => one.focus);
-  const panels = [...drawn.map((one) => one.focus), data.bundle.focus].filter(Boolean);
+  const panels = [...drawn.map((one) => one.focus), data.bundle.panel && data.bundle.focus].filter(Boolean);
 
   const colourOf = (one) => colour(one.reference ? "muted" : colours[people.indexOf(one) % 6]);
   // Six colours and three dashes: eighteen lines that differ, the first six in both.
@@ -96,7 +96,7 @@
       hovertemplate: `${plain(name)}<br>precision %{y:.1%}, recall %{x:.1%}<br>at threshold %{text}<extra></extra>`,
     });
     const lines = drawn.map((one) => curve(one.focus, lineOf(one), one.name));
-    if (data.bundle.focus) lines.push(curve(data.bundle.focus, { color: colour("ink"), width: 2.5 }, data.bundle.name));
+    if (data.bundle.panel) lines.push(curve(data.bundle.focus, { color: colour("ink"), width: 2.5 }, data.bundle.name));
     draw("chart-recall", lines, { xaxis: probability("recall", share), yaxis: probability("precision", share) });
     panels.forEach((one, k) => drawRatesOf(`chart-rates-of-${k}`, one, { dtick: 0.5 }));
   }
@@ -140,11 +140,11 @@
     });
   }
 
-  const labelOf = ({ name, chosen }) => {
+  const labelOf = ({ name, short, chosen }) => {
     if (!narrow()) return chosen ? `${name} (chosen)` : name;
-    const short = name.replace(/^Focal, /, "").replace(/^Cross-entropy(?=[ ,])/, "CE")
+    const text = short.replace(/^Focal, /, "").replace(/^Cross-entropy(?=[ ,]|$)/, "CE")
       .replace(/ \(seed (\d+)\)/, " #$1").replace(/, ensemble of (\d+)$/, " ×$1").replace(/, MC dropout.*$/, " MC");
-    return short.length > 14 ? `${short.slice(0, 13)}…` : short;
+    return text.length > 14 ? `${text.slice(0, 13)}…` : text;
   };
 
   // Own and scaled marks of each candidate, joined; the band is what chance gives.

@@ -16,6 +16,7 @@ from calibrant.reports.threshold.wording import (
 )
 from calibrant.study.report.wording import (
     candidate_name,
+    chosen_name,
     figure_of,
     join_words,
     judged_rows,
@@ -55,7 +56,7 @@ def headline_data(result: StudyResult) -> dict[str, Any]:
 
 def verdict_words(result: StudyResult) -> str:
     """Return the headline as one text."""
-    lead = f"{candidate_name(result.best)} with {method_name(result.method)} was chosen."
+    lead = f"{chosen_name(result)} with {method_name(result.method)} was chosen."
     parts = [lead, _calibrated_short(result), *_promises_short(result)]
     if result.skill is not None and not result.skill.learned:
         parts = [nothing_learned_words(result.skill, packed=result.packed), lead]

@@ -49,10 +49,12 @@ from calibrant.study.report.tables import (
 from calibrant.study.report.wording import (
     baseline_of,
     candidate_name,
+    chosen_name,
     figure_of,
     judged_rows,
     judged_words,
     method_name,
+    short_name,
     shown_name,
     trained_candidates,
     value_of,
@@ -115,7 +117,8 @@ def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
         "ways": way_sentences(result),
         "bundle": bundle_rows(result),
         "shift": shift_rows(result),
-        "best_name": candidate_name(result.best),
+        "best_name": chosen_name(result),
+        "calibrates": result.method != "identity",
         "method": method_name(result.method),
         "calibrators": calibrator_rows(result),
         "choice": choice_data(result.splits, _n_candidates(result)),
@@ -170,7 +173,7 @@ def _chart_words(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]
         ],
         "panels": [
             {"name": one["name"], "ends": percent(one["focus"]["ends"])}
-            for one in [*drawn, *([numbers["bundle"]] if numbers["bundle"]["focus"] else [])]
+            for one in [*drawn, *([numbers["bundle"]] if numbers["bundle"]["panel"] else [])]
         ],
         "has_focus": bool(drawn),
         "has_records": has_records(result),
@@ -191,13 +194,14 @@ def _selectable_diagrams(candidates: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _fixed_diagrams(result: StudyResult) -> list[dict[str, str]]:
-    """Return the fixed reliability diagrams: cross-entropy, chosen, calibrated."""
+    """Return the fixed reliability diagrams: cross-entropy, chosen, calibrated if it differs."""
     base, best = baseline_of(result), result.best
     shown = []
     if base is not None and base is not best:
         shown.append(("base", base, base.test, "as it is"))
     shown.append(("best", best, best.test, "as it is"))
-    shown.append(("bundle", best, result.calibrated, f"with {method_name(result.method)}"))
+    if result.method != "identity":
+        shown.append(("bundle", best, result.calibrated, f"with {method_name(result.method)}"))
     return [
         {
             "key": key,
@@ -265,12 +269,16 @@ def _actions(result: StudyResult) -> list[dict[str, str]]:
 
 def chart_numbers(result: StudyResult) -> dict[str, Any]:
     """Return the data of all charts."""
+    candidates = [_candidate(one, result) for one in trained_candidates(result)]
+    focus = focus_of(result.calibrated, result.focus)
+    seen = result.method == "identity" and any(one["focus"] for one in candidates)
     return {
-        "candidates": [_candidate(one, result) for one in trained_candidates(result)],
+        "candidates": candidates,
         "bundle": {
             "name": f"{candidate_name(result.best)} with {method_name(result.method)}",
             "reliability": reliability_data(result.calibrated),
-            "focus": focus_of(result.calibrated, result.focus),
+            "focus": focus,
+            "panel": focus is not None and not seen,  # else its curves are those of a candidate
             "ece": value_of(result.calibrated, "ece_ew"),
             "accuracy": value_of(result.calibrated, "accuracy"),
             "nll": value_of(result.calibrated, "nll"),
@@ -285,6 +293,7 @@ def _candidate(one: CandidateResult, result: StudyResult) -> dict[str, Any]:
     parts = {"own": one.test, "scaled": one.scaled, "logs": one.log_test}
     return {
         "name": candidate_name(one),
+        "short": short_name(one, result.winner),
         "chosen": one is result.best,
         "baseline": one is baseline_of(result),
         "reference": one.reference,

@@ -304,8 +304,8 @@ def _beside(result: StudyResult) -> str:
 def _price(result: StudyResult) -> str:
     """Describe the change in accuracy."""
     base = baseline_of(result)
-    if base is None:
-        return ""
+    if base is None or (base is result.best and result.method == "identity"):
+        return ""  # nothing was changed
     then, now = (value_of(part, "accuracy") for part in (base.test, result.calibrated))
     before, after = (value_of(part, "f1_macro") for part in (base.test, result.calibrated))
     if then is None or now is None or before is None or after is None:
@@ -313,11 +313,12 @@ def _price(result: StudyResult) -> str:
     paid = "accuracy and F1 pay for it" if now < then and after < before else (
         "nothing is paid in accuracy" if now >= then else "accuracy pays for it"
     )  # fmt: skip
+    against = "the same model uncalibrated" if base is result.best else "plain cross-entropy"
     same = "Accuracy stays at" if now == then else f"Accuracy goes from {percent(then)} to"
     return (
         f"{same} {percent(now)} and macro F1 (precision and recall in one number, all classes "
-        f"alike) from {number(before, 3)} to {number(after, 3)} against plain cross-entropy: "
-        f"{paid} on these rows."
+        f"alike) from {number(before, 3)} to {number(after, 3)} against {against}: {paid} on these "
+        "rows."
     )
 
 

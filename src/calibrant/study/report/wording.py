@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from calibrant.formatting import format_count
 from calibrant.results import Evaluation, Figure
@@ -74,6 +75,22 @@ def candidate_name(candidate: CandidateResult) -> str:
         loss = loss[:1].lower() + loss[1:]
     name = candidate.named(loss, model_name(candidate.model))
     return capitalise(name)
+
+
+def chosen_name(result: StudyResult) -> str:
+    """Return the name of the chosen candidate; of a single one also its model."""
+    best = result.best
+    alone = sum(not one.reference for one in result.candidates) == 1
+    return candidate_name(replace(best, raced=True) if alone and best.model else best)
+
+
+def short_name(candidate: CandidateResult, winner: str) -> str:
+    """Return a name for narrow charts: the model of a loser of the race, else the loss."""
+    if candidate.way == "weighted":
+        return f"mix of {len(candidate.members)}"
+    if candidate.raced and candidate.model != winner:
+        return capitalise(model_name(candidate.model))
+    return candidate_name(replace(candidate, raced=False))
 
 
 def capitalise(text: str) -> str:

@@ -193,7 +193,7 @@ def test_failed_candidates_show_their_reason_and_the_reference_cannot_be_chosen(
 def test_the_page_says_which_rows_chose_the_candidate(page):
     shown = words(page)
     assert_mentions(shown, "other rows (choice)", "calibrator and thresholds")
-    assert "ECE after temperatureChoice log lossdecides" in shown
+    assert "CandidateChoice log lossdecides" in shown  # in front, so that no screen cuts it off
     assert_mentions(shown, "choice log loss", "temperature scaling", "choice rows")
     assert_mentions(shown, "choose the candidate", "trained or steered")
     assert "steer log loss" not in shown.lower()

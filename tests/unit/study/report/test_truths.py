@@ -8,7 +8,7 @@ from tests.unit.study.report.study_cases import a_plain_study, a_study
 
 from calibrant.results import Floor, Interval
 from calibrant.study.report.headline import headline_data, promise_data, several_words
-from calibrant.study.report.page import study_html
+from calibrant.study.report.page import chart_numbers, study_html
 from calibrant.study.report.story import story
 from calibrant.study.report.tables import candidate_rows, scope_data, truth_data
 from calibrant.study.report.text import render_study
@@ -290,6 +290,39 @@ def test_the_networks_of_an_average_are_of_its_model():
     both = replace(raced.candidates[0], way="ensemble", members=(0,))
     told = dict(story(replace(raced, candidates=(*raced.candidates, both))))["Ensembles"]
     assert "network alone" in told
+
+
+def test_a_study_with_one_candidate_names_its_model_and_loss():
+    whole = a_raced_study()
+    one = replace(whole.candidates[0], raced=False)
+    alone = replace(whole, candidates=(one,))
+    assert_mentions(headline_data(alone)["headline"], "boosted trees, cross-entropy with")
+    several = replace(whole, candidates=(one, replace(whole.candidates[2], raced=False)))
+    assert "boosted" not in headline_data(several)["headline"].lower()
+
+
+def test_narrow_names_tell_raced_candidates_apart():
+    whole = a_raced_study()
+    mixed = replace(whole.candidates[0], way="weighted", members=(0, 0, 0))
+    drawn = chart_numbers(replace(whole, candidates=(*whole.candidates, mixed)))["candidates"]
+    assert [one["short"] for one in drawn] == [
+        "Cross-entropy", "MLP", "Focal, gamma 3", "mix of 3",
+    ]  # fmt: skip
+
+
+def test_without_a_calibrator_nothing_is_shown_or_compared_twice():
+    whole = a_raced_study()
+    plain = replace(whole, method="identity", calibrated=whole.candidates[0].test)
+    assert "What it costs" not in dict(story(plain))
+    page = study_html(plain)
+    assert 'id="chart-reliability-best"' in page
+    assert 'id="chart-reliability-bundle"' not in page
+    panels = [page.count(f'id="chart-histogram-{k}"') for k in range(4)]
+    assert panels == [1, 1, 1, 0]  # one for each candidate, none for the bundle
+    calibrated = study_html(whole)
+    assert 'id="chart-reliability-bundle"' in calibrated
+    assert 'id="chart-histogram-3"' in calibrated
+    assert_mentions(dict(story(whole))["What it costs"], "same model")
 
 
 def with_constant(result, k):

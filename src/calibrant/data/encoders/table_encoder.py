@@ -57,10 +57,10 @@ class TableEncoder:
     train rows. Dates and times become standardised days, and their weekday, month and hour as
     points of a circle (`DateColumn`). Text becomes one-hot categories after clean-up
     (`CategoryColumn`, `CategoryRules`), unless it is certain to be dates, or numbers written with
-    decimal commas, thousands separators, currency or percent signs. Texts like "12" or "4.05" stay
-    categories, because their type was chosen. A column that is mostly numbers or dates, but not
-    only, and one that may be read in two ways, raise `InputError`, as do infinite numbers, ids and
-    free text.
+    decimal commas, thousands separators, currency or percent signs, or many different fractions.
+    Texts like "12", and a few like "4.05", stay categories, because their type was chosen. A column
+    that is mostly numbers or dates, but not only, and one that may be read in two ways, raise
+    `InputError`, as do infinite numbers, ids and free text.
 
     Only `fit` learns: pass it the train rows only, so that the steer, calibrate and test rows do
     not leak into the features. Columns are matched by name, so `transform` accepts any order; a

@@ -28,19 +28,23 @@ from calibrant.formatting import format_count
 from calibrant.inputs import FloatArray
 from calibrant.study.rows.class_codes import (
     encode_classes,
+    mask_labels,
     note_absent_classes,
     note_similar_classes,
     note_uncompared_classes,
     restore_int_labels,
 )
-from calibrant.study.rows.code_columns import keep_codes
 from calibrant.study.rows.divide import divide_rows
-from calibrant.study.rows.features import learn_features, match_features, read_written
-from calibrant.study.rows.missing_labels import mask_labels
+from calibrant.study.rows.features import (
+    drop_unnamed_columns,
+    keep_codes,
+    learn_features,
+    match_features,
+    read_written,
+)
 from calibrant.study.rows.read_images import IMAGE, WEIGHT, check_same_size, read_image_source
 from calibrant.study.rows.rows import Inputs, SplitRows, StudyRows
 from calibrant.study.rows.source import StudySource, get_column, is_text, mask_filled, note_left_out
-from calibrant.study.rows.unnamed_columns import drop_unnamed_columns
 from calibrant.study.settings.config import StudyConfig
 from calibrant.thresholds.proof.largest_weight import check_largest_weight
 

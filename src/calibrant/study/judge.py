@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.calibrators import Calibrator, TemperatureScaling
+from calibrant.calibrators.base.rows import two_columns
 from calibrant.convert import log_probs_from_logits
+from calibrant.data import TableEncoder
+from calibrant.data.encoders.column_warning import ignore_column_warnings
 from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
 from calibrant.metrics.influence_figures import loss_interval
@@ -19,12 +23,12 @@ from calibrant.study.candidates.candidate import StudyCandidate, short_name
 from calibrant.study.candidates.combined import CombinedCandidate
 from calibrant.study.candidates.race import TrainedStudy
 from calibrant.study.candidates.train_all import Outcome
-from calibrant.study.candidates.trained import TrainedCandidate
+from calibrant.study.candidates.trained import TrainedCandidate, compute_refinement
 from calibrant.study.candidates.weighted import WeightedCandidate
 from calibrant.study.choose import PairedChoice, paired_mean
 from calibrant.study.result import CandidateResult, Gain, Skill
 from calibrant.study.rows.rows import StudyRows
-from calibrant.study.settings.config import BASELINE
+from calibrant.study.settings.config import BASELINE, StudyConfig
 
 _SMALLEST = 1e-300
 
@@ -224,3 +228,40 @@ def evaluate_log_test(rows: StudyRows, logits: Mapping[str, FloatArray]) -> Eval
     if "log_test" not in logits:
         return None
     return evaluate_logits(rows, "log_test", logits["log_test"])
+
+
+def train_gradient_boosting(rows: StudyRows, config: StudyConfig) -> CandidateResult:
+    """Train scikit-learn's gradient boosting on the same rows, as a reference.
+
+    Its refinement is measured on the choice rows. Without choice rows it is None: a single
+    candidate is steered by the steer rows, and gradient boosting is not.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    started = time.perf_counter()
+    with ignore_column_warnings():  # training warns about them
+        encoder = TableEncoder(categories=config.category_features, missing=config.missing).fit(
+            rows["train"].inputs
+        )
+    model = HistGradientBoostingClassifier(random_state=config.seed)
+    model.fit(encoder.transform(rows["train"].inputs), rows["train"].codes)
+
+    def score_split(split: str) -> FloatArray:
+        scores = model.decision_function(encoder.transform(rows[split].inputs))
+        return two_columns(scores) if scores.ndim == 1 else np.asarray(scores, dtype=np.float64)
+
+    splits = [name for name in ("choice", "log_test", "calibrate", "test") if len(rows[name].codes)]
+    logits = {name: score_split(name) for name in splits}
+    temperature = fit_temperature(rows, logits)
+    return CandidateResult(
+        loss="HistGradientBoosting",
+        seed=0,
+        reference=True,
+        refinement=compute_refinement(rows, logits) if "choice" in logits else None,
+        test=evaluate_logits(rows, "test", logits["test"]),
+        scaled=evaluate_logits(rows, "test", logits["test"], temperature),
+        log_test=evaluate_log_test(rows, logits),
+        temperature=temperature,
+        epochs=int(model.n_iter_),
+        seconds=time.perf_counter() - started,
+    )

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.bundle import BundlePoint
+from calibrant.bundle import Bundle, BundlePoint
+from calibrant.bundle.decision_rules import calibrate_threshold
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.ood import SCORES, OodRule, separation
@@ -238,3 +239,17 @@ def describe_rule(
         scores=scores,
         out_of_scope=len(foreign),
     )
+
+
+def place_thresholds(points: Sequence[PointResult], bundle: Bundle) -> tuple[PointResult, ...]:
+    """Add the place of each threshold on the bundle's calibrated scale, where it has one."""
+    calibration = bundle.calibration
+    if calibration is None or calibration.method == "identity":
+        return tuple(points)
+    placed = []
+    for point in points:
+        place = None
+        if isinstance(point.result, OperatingPoint):
+            place = calibrate_threshold(calibration, point.result, bundle.classes)
+        placed.append(replace(point, calibrated_threshold=None if place is None else place.prob))
+    return tuple(placed)

@@ -32,6 +32,7 @@ from calibrant.study.judge import (
     explain_choice,
     measure_gain,
     measure_skill,
+    train_gradient_boosting,
 )
 from calibrant.study.promises import (
     bundle_points,
@@ -40,10 +41,9 @@ from calibrant.study.promises import (
     fit_rule,
     note_fallback_points,
     parse_promises,
+    place_thresholds,
 )
-from calibrant.study.reference import train_gradient_boosting
 from calibrant.study.report.page import write_study_html
-from calibrant.study.report.scales import place_thresholds
 from calibrant.study.result import PointResult, StudyResult, packed_figures
 from calibrant.study.rows.read import read_study_rows
 from calibrant.study.rows.rows import StudyRows

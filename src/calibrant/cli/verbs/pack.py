@@ -157,9 +157,9 @@ def _read_parts(
 
 
 def _find_files(path: str) -> list[Path]:
-    from calibrant.workflows.calibrate_rows import find_calib_files
+    from calibrant.scores.files import score_files
 
-    return find_calib_files(path)
+    return score_files(path)
 
 
 def _read_rows(
@@ -168,7 +168,7 @@ def _read_rows(
     """Read the calibration rows and their notes."""
     if not files:
         return None, ()
-    from calibrant.workflows.calibrate_rows import read_calib_rows
+    from calibrant.workflows.calibrator_file import read_calib_rows
 
     return read_calib_rows(files, classes, calibration, label=label)
 

@@ -113,7 +113,7 @@ def train_command(
         "pack_anyway": pack_anyway,
     }  # fmt: skip
     from calibrant.study import StudyConfig, run_study
-    from calibrant.study.rows.column_names import check_column_names
+    from calibrant.study.rows.source import check_column_names
 
     settings = merge_settings(options, config, tabular=tabular)
     folder = _output_folder(out, str(settings["data"]))

@@ -1,8 +1,8 @@
-"""One input file of a study: the logs or the golden set."""
+"""One input file of a study: the logs or the golden set, and the columns that it must have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from calibrant.data.row_files import Cells
+from calibrant.data.row_files import Cells, read_column_names
 from calibrant.errors import InputError
 from calibrant.files.missing_column import missing_column_error
 from calibrant.inputs import IntArray
+from calibrant.study.settings.checks import flag_name
+
+_COLUMNS = {
+    "data": ("text", "label", "group", "time"),
+    "golden": ("text", "label", "weight"),
+}
+"""Settings that name one column of a file."""
+
+_FEATURES = ("drop", "categories")
+"""Settings that list columns of a table."""
 
 
 @dataclass(frozen=True)
@@ -130,3 +140,49 @@ def note_left_out(mask: Any, what: str, file: str, notes: list[str], *, unit: st
     if lacking:
         rows, were = (f"1 {unit}", "was") if lacking == 1 else (f"{lacking:,} {unit}s", "were")
         notes.append(f"{rows} of {Path(file).name} without {what} {were} left out.")
+
+
+def check_column_names(settings: Mapping[str, Any]) -> None:
+    r"""Raise `InputError` for a column that a file of the study does not have.
+
+    It is called before torch is imported, which takes seconds. Other faults of the settings and the
+    files are left to `StudyConfig` and `read_study_rows`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "tickets.csv"
+    >>> _ = file.write_text("message,reason\nit broke,defect\n")
+    >>> check_column_names({"data": str(file), "text": "mesage", "label": "reason"})
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.InputError: ... has no column 'mesage' (did you mean 'message'?): choose ...
+    """
+    if settings.get("images"):
+        return
+    for role in _COLUMNS:
+        file = str(settings.get(role, ""))
+        names = _read_names(file)
+        for setting, column in _named_columns(settings, role) if names else ():
+            if column not in names:
+                raise missing_column_error(file, column, names, option=flag_name(setting))
+
+
+def _read_names(file: str) -> list[str]:
+    """Return the column names of a file, or an empty list if it cannot be read."""
+    try:
+        return read_column_names(file) if Path(file).is_file() or Path(file).is_dir() else []
+    except (InputError, OSError):
+        return []
+
+
+def _named_columns(settings: Mapping[str, Any], role: str) -> Iterator[tuple[str, str]]:
+    """Yield the settings that name columns of a file, each with its column."""
+    for setting in _COLUMNS[role]:
+        if isinstance(settings.get(setting), str):
+            yield setting, settings[setting]
+    if settings.get("text") is None:
+        for setting in _FEATURES:
+            columns = settings.get(setting, ())
+            if isinstance(columns, list | tuple):
+                yield from ((setting, c.strip()) for c in columns if isinstance(c, str))

@@ -99,9 +99,19 @@ def _pick_members(trained: Sequence[TrainedCandidate]) -> list[TrainedCandidate]
     )
     models = {each.candidate.model for each in ordered}
     if len(models) == 1:
-        return ordered[:_MOST_MEMBERS]
+        return drop_twins(ordered)[:_MOST_MEMBERS]
     best = {each.candidate.model: each for each in reversed(ordered)}
     return sorted(best.values(), key=lambda each: each.refinement)[:_MOST_MEMBERS]
+
+
+def drop_twins(trained: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
+    """Drop candidates with the logits of an earlier one, as AdaFocal's can be those of focal."""
+    out: list[TrainedCandidate] = []
+    for each in trained:
+        logits = each.logits["choice"]
+        if not any(np.array_equal(logits, other.logits["choice"]) for other in out):
+            out.append(each)
+    return out
 
 
 def fit_mixture(members: Sequence[FloatArray], codes: IntArray) -> Mixture:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from calibrant.bundle.scorers import mix_logits
 from calibrant.convert import log_probs_from_logits, probs_from_logits
-from calibrant.study.candidates.weighted import cross_fit_losses, fit_mixture
+from calibrant.study.candidates.weighted import cross_fit_losses, drop_twins, fit_mixture
 
 
 def world(n=400, noise=(0.5, 1.0, 2.0), seed=0):
@@ -56,6 +58,13 @@ def test_equal_members_give_the_member_itself():
     mixture = fit_mixture(both, codes)
     alone = probs_from_logits(members[0] / mixture.temperatures[0])
     np.testing.assert_allclose(probs_from_logits(mixture.logits(both)), alone, atol=1e-12)
+
+
+def test_equal_models_are_mixed_once():
+    members, _ = world(noise=(0.5, 1.0))
+    logits = [members[0], members[0].copy(), members[1]]
+    trained = [SimpleNamespace(name=i, logits={"choice": each}) for i, each in enumerate(logits)]
+    assert [each.name for each in drop_twins(trained)] == [0, 2]
 
 
 def test_the_loss_of_a_row_does_not_depend_on_its_own_label():

@@ -274,7 +274,7 @@ PromiseConfidence = Annotated[
 Ood = Annotated[
     str | None,
     _option("--ood", "SCORE", "Out-of-distribution score: energy, entropy, max_logit, "
-         "unreadable, none.", _PROMISES, show_default="energy for networks, else unreadable"),
+         "unreadable, none.", _PROMISES, show_default="by the model and the classes"),
 ]  # fmt: skip
 
 Action = Annotated[

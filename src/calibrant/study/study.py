@@ -162,7 +162,8 @@ def run_study_in(
     calibrator = _fit_calibrator(config, rows, best.candidate, logits["calibrate"])
     skill = measure_skill(rows, calibrator, logits)
     packed = skill.learned or config.pack_anyway
-    rule = fit_rule(logits, _scope_score(config, best.candidate))
+    score = choose_scope_score(config, best.candidate, len(rows.classes))
+    rule = fit_rule(logits, score)
     confidence, largest = config.confidence, config.largest_weight
     requests = requests if packed else ()
     points = certify(rows, requests, logits, rule, confidence=confidence, largest_weight=largest)
@@ -285,13 +286,21 @@ def _write_report(result: StudyResult, path: Path) -> tuple[StudyResult, dict[st
     return replace(result, notes=(*result.notes, note)), {}
 
 
-def _scope_score(config: StudyConfig, candidate: StudyCandidate) -> str:
-    """Return the score of the out-of-scope rule: logits of trees and n-grams do not give one."""
+def choose_scope_score(config: StudyConfig, candidate: StudyCandidate, n_classes: int) -> str:
+    """Return the score of the out-of-scope rule.
+
+    Energy needs the logits of a network: those of a weighted ensemble are log-probabilities, with
+    energy 0 in every row. Entropy flags the rows that a model is unsure of; of trees and n-grams
+    that is asked for where out-of-scope rows are known, and never with two classes.
+    """
     if config.ood != "auto":
         return config.ood
     models = [each.model for each in candidate.members or (candidate,)]
     deep = all(model not in FAMILIES for model in models)
-    return "energy" if deep else "unreadable"
+    if deep:
+        return "entropy" if candidate.way == "weighted" else "energy"
+    expected = config.out_of_scope is not None and n_classes > 2
+    return "entropy" if expected else "unreadable"
 
 
 def _check_actions(config: StudyConfig, rows: StudyRows) -> None:

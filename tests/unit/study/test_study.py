@@ -26,11 +26,12 @@ from calibrant.errors import CalibrantError, InputError, TargetUnreachable, Trai
 from calibrant.metrics import nll
 from calibrant.study import StudyConfig, run_study
 from calibrant.study.candidates import train_all
-from calibrant.study.candidates.candidate import list_candidates
+from calibrant.study.candidates.candidate import StudyCandidate, list_candidates
 from calibrant.study.candidates.trained import load_trained
 from calibrant.study.report.headline import verdict_words
 from calibrant.study.rows.read import read_study_rows
 from calibrant.study.settings.config_file import read_config
+from calibrant.study.study import choose_scope_score
 
 pytestmark = pytest.mark.usefixtures("rough_intervals")
 
@@ -445,3 +446,25 @@ def test_a_continuous_label_is_cut_at_the_train_median(tmp_path):
     assert result.classes == ("high", "low")
     train = result.splits["train"]["classes"]
     assert abs(train["high"] - train["low"]) <= 1
+
+
+@pytest.mark.parametrize(
+    ("models", "way", "named", "n_classes", "score"),
+    [
+        (["bilstm"], "one", None, 5, "energy"),
+        (["bilstm"], "one", "oos", 5, "energy"),
+        (["bilstm", "text_cnn"], "weighted", None, 5, "entropy"),
+        (["ngrams"], "one", None, 5, "unreadable"),
+        (["ngrams"], "one", "oos", 5, "entropy"),
+        (["ngrams"], "one", "oos", 2, "unreadable"),
+        (["ngrams", "bilstm"], "weighted", "oos", 5, "entropy"),
+        (["boosting", "mlp"], "weighted", None, 2, "unreadable"),
+    ],
+)
+def test_the_score_of_the_rule_follows_the_model(tmp_path, models, way, named, n_classes, score):
+    members = tuple(StudyCandidate("ce", 0, "01234567", model=each) for each in models)
+    whole = replace(members[0], way=way, members=members if way == "weighted" else ())
+    config = replace(text_config(tmp_path), out_of_scope=named, ood="auto")
+    assert choose_scope_score(config, whole, n_classes) == score
+    asked = replace(config, ood="max_logit")
+    assert choose_scope_score(asked, whole, n_classes) == "max_logit"

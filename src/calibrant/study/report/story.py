@@ -77,7 +77,8 @@ def _race(result: StudyResult) -> str:
     )
     return (
         f"With cross-entropy, the log loss of the choice rows after temperature scaling is: "
-        f"{listed}. So {race['winner']} was trained with the other losses too."
+        f"{listed}. The other losses were trained with {race['winner']}, the first that is within "
+        "one standard error of the best."
     )
 
 
@@ -204,10 +205,12 @@ def _changes(result: StudyResult, tried: Sequence[CandidateResult], what: str) -
         return f"{what}{_loss_details(own)}: calibration error {number(error)}, {right} accuracy."
     then = _mean(usual)
     helps = "helps" if (error or 0.0) < (then or 0.0) else "does not help"
+    before = percent(_mean(usual, "accuracy"))
+    accuracy = "the same" if right == before else f"{right} instead of {before}"
     return (
         f"{what}, {helps} here{_loss_details(own)}: before any calibration its error is "
-        f"{number(error)} instead of {number(then)}, and its accuracy {right} instead of "
-        f"{percent(_mean(usual, 'accuracy'))}.{_overlap_caveat(own, usual)}"
+        f"{number(error)} instead of {number(then)}, and its accuracy is {accuracy}."
+        f"{_overlap_caveat(own, usual)}"
     )
 
 

@@ -102,7 +102,8 @@ class StudyConfig:
         joined by " and "
     confidence : confidence that all promises hold together
     ood : score of the out-of-scope rule: "energy", "entropy", "max_logit", "unreadable", or "none"
-        for no rule; "auto" for energy where a network was chosen, else unreadable
+        for no rule; "auto" for energy where a network was chosen, else unreadable, or entropy where
+        `out_of_scope` names rows of no class and there are more than two classes
     actions : action per class name, for rows that are acted on
     seed : seed of the splits
     pack_anyway : whether to pack the bundle of a model that learned nothing

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit
 
 from calibrant.boosting.objective import Derivatives, Objective, Reduction, class_factor
 from calibrant.convert import log_sigmoid
@@ -94,6 +95,15 @@ class CrossEntropyObjective(FocalObjective):
 
     def _options(self) -> dict[str, Any]:
         return {}
+
+    def _derivatives(self, logits: FloatArray, labels: IntArray) -> Derivatives:
+        if logits.shape[1] != 2:
+            return super()._derivatives(logits, labels)
+        moved = self._moved(logits)
+        odds = moved[:, 1] - moved[:, 0]
+        p, q = expit(odds), expit(-odds)  # both are exact where the other rounds to 1
+        gradient = np.where(labels == 1, -q, p)
+        return np.column_stack([-gradient, gradient]), np.column_stack([p * q] * 2)
 
 
 class InverseFocalObjective(FocalObjective):

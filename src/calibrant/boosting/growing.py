@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibrant.boosting.objective import Objective, find_start, softmax_derivatives
+from calibrant.boosting.objective import Objective, class_factor, find_start
 from calibrant.boosting.options import BoostingOptions
 from calibrant.boosting.tree_text import strip_text
 from calibrant.boosting.trees import Trees, as_logits, load_lightgbm
@@ -169,8 +169,9 @@ class _Run:
         if not np.isfinite(gradient).all():
             raise TrainingError("boosting diverged: try a smaller learning_rate.")
         scale = self._curvature_scale(logits, hessian)
-        gradient, hessian = scale * gradient, scale * hessian
-        return (gradient[:, 1], hessian[:, 1]) if two else (gradient, hessian)
+        if two:
+            gradient, hessian = gradient[:, 1], hessian[:, 1]
+        return scale * gradient, scale * hessian
 
     def _curvature_scale(self, logits: FloatArray, hessian: FloatArray) -> float:
         """Return the factor that gives a loss the total curvature of cross-entropy.
@@ -180,9 +181,10 @@ class _Run:
         """
         if self.is_plain:
             return 1.0
-        probs = probs_from_logits(logits)
-        plain = softmax_derivatives(probs, probs)[1]
-        return float(plain.sum() / hessian.sum())
+        two = logits.shape[1] == 2
+        probs = probs_from_logits(logits[:, 1] - logits[:, 0] if two else logits)
+        plain = (1 + two) * class_factor(logits.shape[1]) * (probs * (1.0 - probs)).sum()
+        return float(plain / hessian.sum())
 
     def _score_steer(self) -> FloatArray:
         """Return the logits of the steer rows, corrected for resampling."""

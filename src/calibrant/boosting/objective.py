@@ -21,6 +21,7 @@ _LEAST = 1e-16
 """Smallest second derivative, so that every row counts."""
 
 _NEWTON_STEPS, _HALVINGS, _CLOSE = 100, 20, 1e-12
+"""Most steps of `find_start`, most halvings of a step, and the least relative gain of a step."""
 
 
 class Objective:
@@ -116,8 +117,8 @@ def find_start(objective: Objective, counts: FloatArray) -> FloatArray:
     r"""Return the logits (K,) of the constant prediction with the smallest loss.
 
     That of cross-entropy is the log-prior. A focal loss is larger there than at less extreme
-    logits: without these, its first trees find no split, because the rows of rare
-    classes have all of the gradient. Newton steps, halved until the loss falls.
+    logits. From the log-prior its first trees would find no split, because the rows of rare classes
+    have all of the gradient. Newton steps, each halved until the loss falls.
 
     Examples
     --------

@@ -127,10 +127,10 @@ def test_only_the_requests_of_a_batch_that_ask_are_explained(serving, folders):
     assert [row.reasons for row in score(batch)[1][1]] == [row.reasons for row in alone]
 
 
-def test_others_are_answered_while_reasons_are_computed(serving, folders, monkeypatch):
-    client = serving(folders["boosting"])
-    inputs, real = inputs_of(SHELVES)[:2], explaining.explain_rows
-    entered, may_go = threading.Event(), threading.Event()
+@pytest.fixture
+def held(monkeypatch):
+    """Two events: that reasons are being computed, and that they may be."""
+    entered, may_go, real = threading.Event(), threading.Event(), explaining.explain_rows
 
     def wait(*args):
         entered.set()
@@ -138,6 +138,12 @@ def test_others_are_answered_while_reasons_are_computed(serving, folders, monkey
         return real(*args)
 
     monkeypatch.setattr(explaining, "explain_rows", wait)
+    return entered, may_go
+
+
+def test_others_are_answered_while_reasons_are_computed(serving, folders, held):
+    client = serving(folders["boosting"])
+    inputs, (entered, may_go) = inputs_of(SHELVES)[:2], held
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(ask, client, inputs, reasons=2)
         assert entered.wait(60)
@@ -170,17 +176,9 @@ def test_reasons_that_take_too_long_are_refused_and_abandoned(serving, folders, 
     assert client.service.store.predictions.count() == 2
 
 
-def test_more_rows_than_the_queue_holds_do_not_wait_for_reasons(serving, folders, monkeypatch):
+def test_more_rows_than_the_queue_holds_do_not_wait_for_reasons(serving, folders, held):
     client = serving(folders["boosting"], max_inputs=3, max_queue=3)
-    inputs, real = inputs_of(SHELVES)[:2], explaining.explain_rows
-    entered, may_go = threading.Event(), threading.Event()
-
-    def wait(*args):
-        entered.set()
-        assert may_go.wait(60)
-        return real(*args)
-
-    monkeypatch.setattr(explaining, "explain_rows", wait)
+    inputs, (entered, may_go) = inputs_of(SHELVES)[:2], held
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(ask, client, inputs, reasons=2)
         assert entered.wait(60)
